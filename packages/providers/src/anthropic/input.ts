@@ -1,3 +1,4 @@
+import { compileWith } from '../bounds/compile-group.ts';
 import {
   NOTHING,
   rewrittenShare,
@@ -11,6 +12,8 @@ import {
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
+import * as FACTS from '../facts/anthropic.ts';
+import type { Entry } from '../facts/fact.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 
@@ -30,11 +33,7 @@ export function anthropicContent(content: unknown, facts: BlockFacts): Share {
   return shareOfEach(content, (block) => blockShare(block, facts));
 }
 
-/**
- * Most tokens of an image: a patch of 28 × 28 pixels is one, larger images are scaled down to 4,784 (1,568 before
- * Opus 4.7). https://platform.claude.com/docs/en/build-with-claude/vision#evaluate-image-size
- */
-export const IMAGE_TOKENS = 4_784;
+const { most: IMAGE_TOKENS } = FACTS.IMAGE_TOKENS;
 
 type BlockRule = (block: JsonObject, facts: BlockFacts) => Share;
 
@@ -44,35 +43,19 @@ const asWindow: BlockRule = () => WHOLE_WINDOW;
 const asReference: BlockRule = (block, { largestTool }) =>
   together([textShare(block), { effect: 'harmless', extra: largestTool() }]);
 
-const BLOCKS: ReadonlyMap<unknown, BlockRule> = new Map<unknown, BlockRule>([
-  ['text', asText],
-  ['thinking', asText],
-  ['redacted_thinking', asText],
-  ['search_result', asText],
-  ['tool_reference', asReference],
-  ['tool_addition', ({ tool }, facts) => shareBelow('tool', toolChangeShare(tool, facts))],
-  ['tool_removal', ({ tool }, facts) => shareBelow('tool', toolChangeShare(tool, facts))],
-  ['tool_search_tool_result', asText],
-  ['tool_use', rewrittenShare],
-  ['server_tool_use', rewrittenShare],
-  ['tool_result', ({ content }, facts) => shareBelow('content', anthropicContent(content, facts))],
-  ['image', ({ source }, { readsImages }) => shareBelow('source', imageShare(source, readsImages))],
-  [
-    'document',
-    ({ source, ...rest }, facts) =>
-      together([textShare(rest), shareBelow('source', documentShare(source, facts))]),
-  ],
-  // These are encrypted or stored with the provider, so their length does not bound their tokens.
-  ['web_search_tool_result', asWindow],
-  ['web_fetch_tool_result', asWindow],
-  ['code_execution_tool_result', asWindow],
-  ['bash_code_execution_tool_result', asWindow],
-  ['text_editor_code_execution_tool_result', asWindow],
-]);
+const BLOCKS = compileWith(FACTS.BLOCKS, ({ effect }) => (effect === 'harmless' ? asText : asWindow), {
+  reference: asReference,
+  toolChange: ({ tool }, facts) => shareBelow('tool', toolChangeShare(tool, facts)),
+  rewritten: rewrittenShare,
+  result: ({ content }, facts) => shareBelow('content', anthropicContent(content, facts)),
+  image: ({ source }, { readsImages }) => shareBelow('source', imageShare(source, readsImages)),
+  document: ({ source, ...rest }, facts) =>
+    together([textShare(rest), shareBelow('source', documentShare(source, facts))]),
+});
 
 function blockShare(block: unknown, facts: BlockFacts): Share {
   if (!isJsonObject(block)) return unboundedShare('is not an object');
-  const rule = BLOCKS.get(block.type);
+  const rule = BLOCKS.get(textOf(block.type));
   return rule === undefined
     ? unknownShare('the cost of this kind of block is not known')
     : rule(block, facts);
@@ -115,22 +98,15 @@ function imageShare(source: unknown, readsImages: boolean): Share {
   return { effect: 'harmless', extra: IMAGE_TOKENS - data.length };
 }
 
-/** The gateway cannot count the pages of a PDF, and their text has no stated maximum. */
 function documentShare(source: unknown, facts: BlockFacts): Share {
-  const { type, data, content } = isJsonObject(source) ? source : {};
-  switch (type) {
-    case 'text':
-      return textShare(data);
-    case 'content':
-      return shareBelow('content', anthropicContent(content, facts));
-    case 'base64':
-    case 'url':
-    case 'file':
-      return WHOLE_WINDOW;
-    default:
-      return unboundedShare('is no known source of a document');
-  }
+  const held = isJsonObject(source) ? source : {};
+  return SOURCES.get(textOf(held.type))?.(held, facts) ?? unboundedShare('is no known source of a document');
 }
+
+const SOURCES = compileWith(FACTS.SOURCES, (): BlockRule => asWindow, {
+  text: ({ data }) => textShare(data),
+  content: ({ content }, facts) => shareBelow('content', anthropicContent(content, facts)),
+});
 
 /** The input, passes and fees that a call's tools can add. */
 export type ToolsShare = {
@@ -145,53 +121,68 @@ export function anthropicTools(tools: unknown): ToolsShare {
   if (tools === undefined || tools === null) return { share: NOTHING, passes: 1, fees: {} };
   if (!Array.isArray(tools)) return { share: unboundedShare('is not a list'), passes: 1, fees: {} };
   const share = together(tools.map((tool, index) => shareBelow(index, toolShare(tool))));
-  const ofServer = tools.filter(isJsonObject).filter((tool) => SERVER_TOOL.test(textOf(tool.type)));
+  const ofServer = tools.filter(isJsonObject).filter((tool) => isServerTool(textOf(tool.type)));
   const uses = ofServer.reduce((sum, tool) => sum + Number(tool.max_uses), 0);
-  const searches = ofServer
-    .filter((tool) => textOf(tool.type).startsWith('web_search'))
-    .reduce((sum, tool) => sum + Number(tool.max_uses), 0);
+  const fees = ofServer.flatMap((tool) => {
+    const unit = feeOf(textOf(tool.type));
+    return unit === undefined ? [] : [[unit, Number(tool.max_uses)] as const];
+  });
   return {
     share: tools.length === 0 ? NOTHING : together([share, { effect: 'harmless', extra: TOOL_PROMPT }]),
     passes: ofServer.length === 0 ? 1 : Math.max(uses, LOOP_LIMIT) + 1,
-    fees: searches > 0 ? { web_searches: searches } : {},
+    fees: sumByUnit(fees),
   };
 }
 
-/**
- * The system prompt that enables tools has 159 to 804 tokens, by model and tool choice.
- * https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing
- */
-export const TOOL_PROMPT = 1_024;
-
-/**
- * The provider knows the schemas of some tools: bash adds 245 tokens (325 since Opus 4.7), the text editor 700,
- * computer use up to 499 and 735. (The same page, and the page of each tool.)
- */
-const OWN_SCHEMA = /^(bash|text_editor|computer)_20\d{6}$/;
-const OWN_SCHEMA_TOKENS = 2_048;
-
-/** The holder runs these tools. The length of their schemas is not published. */
-const SCHEMA_UNKNOWN = /^(memory_20\d{6}|computer_toolset_20\d{6}|browser_toolset_20\d{6})$/;
-
-const SERVER_TOOL = /^web_(search|fetch)_20\d{6}$/;
-/** The first versions of these tools. Later ones may run code between uses, unless only direct calls are allowed. */
-const ALWAYS_DIRECT = /^(web_search_20250305|web_fetch_20250910)$/;
-/**
- * The provider runs the model again after each use, and after a use that it refused because `max_uses` is spent, until
- * the limit of 10 loops pauses the turn.
- * https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools#the-server-side-loop-and-pause_turn
- */
-const LOOP_LIMIT = 10;
+const { most: TOOL_PROMPT } = FACTS.TOOL_PROMPT;
+const { most: OWN_SCHEMA_TOKENS } = FACTS.OWN_SCHEMA_TOKENS;
+const { most: LOOP_LIMIT } = FACTS.LOOPS;
+const ALWAYS_DIRECT: readonly string[] = FACTS.ALWAYS_DIRECT.names;
 
 function toolShare(tool: unknown): Share {
   if (!isJsonObject(tool)) return unboundedShare('is not an object');
   const type = tool.type ?? 'custom';
-  if (type === 'custom') return ownToolShare(tool);
   if (typeof type !== 'string') return unboundedShare('is no known tool');
-  if (OWN_SCHEMA.test(type)) return { effect: 'harmless', extra: OWN_SCHEMA_TOKENS };
-  if (SCHEMA_UNKNOWN.test(type)) return WHOLE_WINDOW;
-  if (SERVER_TOOL.test(type)) return serverToolShare(type, tool);
+  const rule = TOOLS.get(type) ?? DATED_TOOLS.get(withoutDate(type) ?? '');
+  if (rule) return rule(tool);
   return shareBelow('type', unboundedShare('the cost of this tool has no stated maximum'));
+}
+
+type ToolRule = (tool: JsonObject) => Share;
+
+const TOOLS = compileWith(FACTS.TOOLS, (): ToolRule => () => WHOLE_WINDOW, { ownTool: ownToolShare });
+const DATED_TOOLS = compileWith(FACTS.DATED_TOOLS, (): ToolRule => () => WHOLE_WINDOW, {
+  ownSchema: () => ({ effect: 'harmless', extra: OWN_SCHEMA_TOKENS }),
+  serverTool: serverToolShare,
+});
+
+/** `web_search` of `web_search_20250305`. */
+const withoutDate = (type: string): string | undefined => /^(.+)_20\d{6}$/.exec(type)?.[1];
+
+type DatedTool = keyof typeof FACTS.DATED_TOOLS.entries;
+
+const datedTool = (type: string): Entry | undefined => {
+  const name = withoutDate(type) ?? '';
+  return Object.hasOwn(FACTS.DATED_TOOLS.entries, name)
+    ? FACTS.DATED_TOOLS.entries[name as DatedTool]
+    : undefined;
+};
+
+function isServerTool(type: string): boolean {
+  const entry = datedTool(type);
+  return entry?.effect === 'judged' && entry.by === 'serverTool';
+}
+
+/** The unit of the fee of a tool that the provider runs. */
+function feeOf(type: string): string | undefined {
+  const entry = datedTool(type);
+  return entry?.effect === 'judged' ? entry.unit : undefined;
+}
+
+function sumByUnit(fees: readonly (readonly [unit: string, uses: number])[]): Usage {
+  const sums: Record<string, number> = {};
+  for (const [unit, uses] of fees) sums[unit] = (sums[unit] ?? 0) + uses;
+  return sums;
 }
 
 /** A tool that the caller runs. Code of the provider that may call it makes turns without a maximum. */
@@ -204,10 +195,10 @@ function ownToolShare(tool: JsonObject): Share {
 const ONLY_DIRECT = 'only ["direct"] keeps the number of turns bounded';
 
 /** Each search has a fee, and after every use the model reads its context again. */
-function serverToolShare(type: string, { max_uses, allowed_callers }: JsonObject): Share {
+function serverToolShare({ type, max_uses, allowed_callers }: JsonObject): Share {
   if (!isCount(max_uses))
     return shareBelow('max_uses', unboundedShare('is missing, so the number of uses has no maximum'));
-  const callers = allowed_callers ?? (ALWAYS_DIRECT.test(type) ? ['direct'] : undefined);
+  const callers = allowed_callers ?? (ALWAYS_DIRECT.includes(textOf(type)) ? ['direct'] : undefined);
   const direct =
     Array.isArray(callers) && callers.every((caller) => caller === 'direct') && callers.length > 0;
   return direct ? WHOLE_WINDOW : shareBelow('allowed_callers', unboundedShare(ONLY_DIRECT));

@@ -1,4 +1,5 @@
 import { judge } from '../bounds/allow-list.ts';
+import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
   boundInput,
@@ -12,11 +13,12 @@ import {
 import { leastTokens, plainCharacters } from '../bounds/least-input.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
+import * as FACTS from '../facts/anthropic.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { CacheWrites } from '../prices/rates.ts';
 import type { Bounded, CallFacts, DialectSpend, ModelFacts } from '../spend.ts';
 import { anthropicErrors } from './errors.ts';
-import { HARMLESS_BETAS, MESSAGE_FIELDS, MESSAGES_FIELDS } from './fields.ts';
+import { HARMLESS_BETAS, JUDGED, outputConfig } from './fields.ts';
 import { anthropicContent, anthropicTools, type BlockFacts, largestToolOf } from './input.ts';
 import { readAnthropicAnswer, readAnthropicStream } from './usage.ts';
 
@@ -64,6 +66,20 @@ export const anthropicMessages: Dialect = {
  */
 export const claudeWrites = (model: string): CacheWrites | undefined =>
   /claude/i.test(model) ? { short: 1.25, hour: 2 } : undefined;
+
+/** Every field of a message request that may pass. */
+const MESSAGES_FIELDS = compileGroup(FACTS.MESSAGES_FIELDS, {
+  ...JUDGED,
+  messages: apart(messageShare),
+  content: apart(anthropicContent),
+  tools: apart(anthropicTools),
+  output: apart(anthropicOutput),
+  standardPrice: apart(atStandardPrice),
+  format: apart(promptShare),
+  outputConfig: outputConfig(promptShare),
+});
+
+const MESSAGE = compileGroup(FACTS.MESSAGE, { ...JUDGED, content: apart(anthropicContent) });
 
 /** Deeper than any request needs. A body is walked by recursion. */
 export const DEEPEST = 100;
@@ -137,7 +153,7 @@ function promptShare(body: JsonObject): Share {
 function messageShare(message: unknown, facts: BlockFacts): Share {
   if (!isJsonObject(message)) return unboundedShare('is not an object');
   return together([
-    { effect: judge(MESSAGE_FIELDS, message), extra: 0 },
+    { effect: judge(MESSAGE, message), extra: 0 },
     shareBelow('content', anthropicContent(message.content, facts)),
   ]);
 }

@@ -1,7 +1,7 @@
 import { anthropicThinking } from '../anthropic/fields.ts';
-import { IMAGE_TOKENS, TOOL_PROMPT } from '../anthropic/input.ts';
 import { anthropicOutput, DEEPEST, FORMAT_PROMPT } from '../anthropic/messages.ts';
-import { allow, harmless, judge, only } from '../bounds/allow-list.ts';
+import { type AllowList, type Effect, judge } from '../bounds/allow-list.ts';
+import { apart, compileGroup, compileWith } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
   boundInput,
@@ -16,6 +16,8 @@ import {
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { type Dialect, NAMES } from '../dialect.ts';
+import * as CLAUDE from '../facts/anthropic.ts';
+import * as FACTS from '../facts/bedrock.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject } from '../json.ts';
 import { type Bounded, type CallFacts, countsRead, type EventReader } from '../spend.ts';
 import { hasText } from '../usage/content.ts';
@@ -58,22 +60,19 @@ export const bedrockConverse: Dialect = {
   },
 };
 
-const FIELDS = allow(
-  harmless('messages', 'system', 'toolConfig', 'additionalModelResponseFieldPaths', 'requestMetadata'),
-  {
-    additionalModelRequestFields: (value) => judgeObject(MODEL_FIELDS, value),
-    guardrailConfig: { unbounded: 'guardrails have a price of their own' },
-    inferenceConfig: (value) =>
-      judgeObject(harmless('maxTokens', 'temperature', 'topP', 'stopSequences'), value),
-    outputConfig: (value) => judgeObject(harmless('textFormat', 'effort'), value),
-  },
-);
+const object =
+  (list: AllowList) =>
+  (value: unknown): Effect =>
+    isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
 
-/** Fields of Claude. https://docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-extended-thinking.html */
-const MODEL_FIELDS = allow(harmless('top_k'), { thinking: anthropicThinking });
-
-const judgeObject = (list: Parameters<typeof judge>[0], value: unknown) =>
-  isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
+const FIELDS = compileGroup(FACTS.CONVERSE_FIELDS, {
+  messages: apart(messagesShare),
+  content: apart(contentShare),
+  tools: apart(toolsShare),
+  modelFields: object(compileGroup(FACTS.MODEL_FIELDS, { thinking: anthropicThinking })),
+  inferenceConfig: object(compileGroup(FACTS.INFERENCE_CONFIG, { output: apart(anthropicOutput) })),
+  outputConfig: object(compileGroup(FACTS.OUTPUT_CONFIG, { format: apart(formatShare) })),
+});
 
 function boundBody(body: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
@@ -105,39 +104,29 @@ function boundBody(body: JsonObject, { path, bytes, facts }: CallFacts): Bounded
 /** Covers markers around turns. The names and braces of the JSON outweigh them. */
 const FIXED = 64;
 
-const messagesShare = (messages: unknown, claude: boolean): Share =>
-  messages === undefined || messages === null
-    ? NOTHING
-    : shareOfEach(messages, (message) => {
-        if (!isJsonObject(message)) return unboundedShare('is not an object');
-        const effect = judge(harmless('role', 'content'), message);
-        return together([{ effect, extra: 0 }, shareBelow('content', contentShare(message.content, claude))]);
-      });
+function messagesShare(messages: unknown, claude: boolean): Share {
+  if (messages === undefined || messages === null) return NOTHING;
+  return shareOfEach(messages, (message) => {
+    if (!isJsonObject(message)) return unboundedShare('is not an object');
+    const effect = judge(MESSAGE, message);
+    return together([{ effect, extra: 0 }, shareBelow('content', contentShare(message.content, claude))]);
+  });
+}
+
+const MESSAGE = compileGroup(FACTS.MESSAGE, { content: apart(contentShare) });
 
 type BlockRule = (value: unknown, claude: boolean) => Share;
 
 const asText: BlockRule = (value) => textShare(value);
 const asWindow: BlockRule = () => WHOLE_WINDOW;
 
-/** ContentBlock, SystemContentBlock and ToolResultContentBlock: each block has one of these fields. */
-const BLOCKS: ReadonlyMap<string, BlockRule> = new Map<string, BlockRule>([
-  ['text', asText],
-  ['json', rewrittenShare],
-  ['reasoningContent', asText],
-  ['citationsContent', asText],
-  ['searchResult', asText],
-  ['toolUse', rewrittenShare],
-  ['toolResult', (value, claude) => toolResultShare(value, claude)],
-  ['image', (value, claude) => (claude ? imageShare(value) : WHOLE_WINDOW)],
-  ['document', asWindow],
-  ['video', asWindow],
-  ['audio', asWindow],
-  ['cachePoint', (value) => ({ effect: judgeObject(CACHE_POINT, value), extra: 0 })],
-]);
+const cachePoint = object(compileGroup(FACTS.CACHE_POINT));
 
-/** The price list has no rate for tokens that are cached for an hour. */
-const CACHE_POINT = allow(harmless('type'), {
-  ttl: only('the price list has no rate for tokens that are cached for an hour', '5m'),
+const BLOCKS = compileWith(FACTS.BLOCKS, ({ effect }) => (effect === 'harmless' ? asText : asWindow), {
+  rewritten: rewrittenShare,
+  toolResult: toolResultShare,
+  image: (value, claude) => (claude ? imageShare(value) : WHOLE_WINDOW),
+  cachePoint: (value) => ({ effect: cachePoint(value), extra: 0 }),
 });
 
 function contentShare(content: unknown, claude: boolean): Share {
@@ -157,14 +146,19 @@ function contentShare(content: unknown, claude: boolean): Share {
 
 function toolResultShare(value: unknown, claude: boolean): Share {
   if (!isJsonObject(value)) return unboundedShare('is not an object');
-  const effect = judge(harmless('toolUseId', 'content', 'status', 'type'), value);
+  const effect = judge(TOOL_RESULT, value);
   return together([{ effect, extra: 0 }, shareBelow('content', contentShare(value.content, claude))]);
 }
+
+const TOOL_RESULT = compileGroup(FACTS.TOOL_RESULT, { content: apart(contentShare) });
 
 /** Claude's images have a maximum, wherever their bytes are. */
 function imageShare(value: unknown): Share {
   const { bytes } = objectIn(isJsonObject(value) ? value : {}, 'source');
-  return { effect: 'harmless', extra: IMAGE_TOKENS - (typeof bytes === 'string' ? bytes.length : 0) };
+  return {
+    effect: 'harmless',
+    extra: CLAUDE.IMAGE_TOKENS.most - (typeof bytes === 'string' ? bytes.length : 0),
+  };
 }
 
 function toolsShare(config: unknown): Share {
@@ -173,21 +167,21 @@ function toolsShare(config: unknown): Share {
   const { tools } = config;
   const shares = shareOfEach(tools ?? [], (tool) => {
     if (!isJsonObject(tool)) return unboundedShare('is not an object');
-    const list = allow(harmless('toolSpec'), {
-      cachePoint: (value) => judgeObject(CACHE_POINT, value),
-      systemTool: { unbounded: 'the cost of this tool has no stated maximum' },
-    });
-    return together([{ effect: judge(list, tool), extra: 0 }, rewrittenShare(tool.toolSpec)]);
+    return together([{ effect: judge(TOOLS, tool), extra: 0 }, rewrittenShare(tool.toolSpec)]);
   });
-  const effect = judge(harmless('tools', 'toolChoice'), config);
-  return together([{ effect, extra: TOOL_PROMPT }, shareBelow('tools', shares)]);
+  const effect = judge(TOOL_CONFIG, config);
+  return together([{ effect, extra: CLAUDE.TOOL_PROMPT.most }, shareBelow('tools', shares)]);
 }
 
+const TOOLS = compileGroup(FACTS.TOOLS, { rewritten: apart(rewrittenShare), cachePoint });
+const TOOL_CONFIG = compileGroup(FACTS.TOOL_CONFIG, { tools: apart(toolsShare) });
+
 /** Structured output adds a system prompt whose length is not documented. */
-const formatShare = (config: unknown): Share =>
-  isJsonObject(config) && config.textFormat !== undefined && config.textFormat !== null
+function formatShare(config: unknown): Share {
+  return isJsonObject(config) && config.textFormat !== undefined && config.textFormat !== null
     ? together([rewrittenShare(config.textFormat), { effect: 'harmless', extra: FORMAT_PROMPT }])
     : NOTHING;
+}
 
 /**
  * A stream reports its usage in `metadata`, after `messageStop`. Exceptions arrive as events, too.

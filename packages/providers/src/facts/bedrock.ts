@@ -1,0 +1,141 @@
+import type { Group } from './fact.ts';
+
+/** Fields of Converse. */
+export const CONVERSE_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, ConverseRequest',
+  date: '2026-11-27',
+  entries: {
+    messages: { effect: 'judged', by: 'messages' },
+    system: { effect: 'judged', by: 'content' },
+    toolConfig: { effect: 'judged', by: 'tools' },
+    additionalModelResponseFieldPaths: { effect: 'harmless' },
+    requestMetadata: { effect: 'harmless' },
+    additionalModelRequestFields: { effect: 'judged', by: 'modelFields' },
+    guardrailConfig: { effect: 'refused', reason: 'guardrails have a price of their own' },
+    inferenceConfig: { effect: 'judged', by: 'inferenceConfig' },
+    outputConfig: { effect: 'judged', by: 'outputConfig' },
+  },
+} as const satisfies Group;
+
+export const INFERENCE_CONFIG = {
+  at: 'inferenceConfig',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, InferenceConfiguration',
+  date: '2026-11-27',
+  entries: {
+    maxTokens: { effect: 'judged', by: 'output' },
+    temperature: { effect: 'harmless' },
+    topP: { effect: 'harmless' },
+    stopSequences: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+export const OUTPUT_CONFIG = {
+  at: 'outputConfig',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, OutputConfig',
+  date: '2026-11-27',
+  entries: {
+    textFormat: { effect: 'judged', by: 'format' },
+    effort: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** Fields of Claude. */
+export const MODEL_FIELDS = {
+  at: 'additionalModelRequestFields',
+  of: 'fields',
+  source: 'https://docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-extended-thinking.html',
+  date: '2026-11-27',
+  entries: {
+    top_k: { effect: 'harmless' },
+    thinking: { effect: 'judged', by: 'thinking' },
+  },
+} as const satisfies Group;
+
+export const MESSAGE = {
+  at: 'messages[]',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, Message',
+  date: '2026-11-27',
+  entries: {
+    role: { effect: 'harmless' },
+    content: { effect: 'judged', by: 'content' },
+  },
+} as const satisfies Group;
+
+/** Each block has one of these fields. The text of a harmless one bounds its cost. */
+export const BLOCKS = {
+  at: 'messages[].content[]',
+  of: 'fields',
+  source:
+    '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, ContentBlock, SystemContentBlock and ToolResultContentBlock',
+  date: '2026-11-27',
+  entries: {
+    text: { effect: 'harmless' },
+    json: { effect: 'judged', by: 'rewritten' },
+    reasoningContent: { effect: 'harmless' },
+    citationsContent: { effect: 'harmless' },
+    searchResult: { effect: 'harmless' },
+    toolUse: { effect: 'judged', by: 'rewritten' },
+    toolResult: { effect: 'judged', by: 'toolResult' },
+    image: { effect: 'judged', by: 'image' },
+    document: { effect: 'whole window' },
+    video: { effect: 'whole window' },
+    audio: { effect: 'whole window' },
+    cachePoint: { effect: 'judged', by: 'cachePoint' },
+  },
+} as const satisfies Group;
+
+export const TOOL_RESULT = {
+  at: 'messages[].content[].toolResult',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, ToolResultBlock',
+  date: '2026-11-27',
+  entries: {
+    toolUseId: { effect: 'harmless' },
+    content: { effect: 'judged', by: 'content' },
+    status: { effect: 'harmless' },
+    type: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+export const CACHE_POINT = {
+  at: 'messages[].content[].cachePoint',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, CachePointBlock',
+  date: '2026-11-27',
+  entries: {
+    type: { effect: 'harmless' },
+    ttl: {
+      effect: 'harmless',
+      values: ['5m'],
+      reason: 'the price list has no rate for tokens that are cached for an hour',
+    },
+  },
+} as const satisfies Group;
+
+export const TOOL_CONFIG = {
+  at: 'toolConfig',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, ToolConfiguration',
+  date: '2026-11-27',
+  entries: {
+    tools: { effect: 'judged', by: 'tools' },
+    toolChoice: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+export const TOOLS = {
+  at: 'toolConfig.tools[]',
+  of: 'fields',
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, models_0, Tool',
+  date: '2026-11-27',
+  entries: {
+    toolSpec: { effect: 'judged', by: 'rewritten' },
+    cachePoint: { effect: 'judged', by: 'cachePoint' },
+    systemTool: { effect: 'refused', reason: 'the cost of this tool has no stated maximum' },
+  },
+} as const satisfies Group;
