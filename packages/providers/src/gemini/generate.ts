@@ -1,4 +1,5 @@
 import { judge } from '../bounds/allow-list.ts';
+import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
   boundInput,
@@ -12,10 +13,11 @@ import {
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, type ModelInPath, NAMES, NO_OUTPUT, type Setting } from '../dialect.ts';
+import * as FACTS from '../facts/gemini.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Bounded, CallFacts, ModelFacts, Unbounded } from '../spend.ts';
 import { geminiErrors } from './errors.ts';
-import { EMBED_FIELDS, GENERATE_FIELDS, geminiContent, geminiTools } from './fields.ts';
+import { geminiContent, geminiGeneration, geminiTools } from './fields.ts';
 import { namedTwice, protoName, withField, withProtoNames } from './proto-names.ts';
 import { readGeminiAnswer, readGeminiStream } from './usage.ts';
 
@@ -63,9 +65,7 @@ export const geminiGenerate: Dialect = {
     streams: (_body, path) => /:streamGenerateContent$/i.test(path),
     boundBody: boundGenerate,
     withOutputBound: (body, tokens) => withField(body, ['generationConfig', 'maxOutputTokens'], tokens),
-    // Omitted, it is the standard tier (`@google/genai` 3.1, ServiceTier).
-    atStandardPrice: (body) =>
-      Object.fromEntries(Object.entries(body).filter(([name]) => protoName(name) !== 'serviceTier')),
+    atStandardPrice,
     readStream: readGeminiStream,
   },
 };
@@ -94,6 +94,24 @@ export const geminiEmbed: Dialect = {
   settings: NO_OUTPUT,
   spend: { ...shared, streams: () => false, boundBody: boundEmbed },
 };
+
+/** Omitted, the tier is the standard one (`@google/genai` 3.3, ServiceTier). */
+function atStandardPrice(body: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([name]) => protoName(name) !== 'serviceTier'));
+}
+
+const GENERATE_FIELDS = compileGroup(FACTS.GENERATE_FIELDS, {
+  content: apart(geminiContent),
+  sameModel: apart(sameModel),
+  standardPrice: apart(atStandardPrice),
+  tools: apart(geminiTools),
+  generation: geminiGeneration,
+});
+
+const EMBED_FIELDS = compileGroup(FACTS.EMBED_FIELDS, {
+  content: apart(geminiContent),
+  sameModel: apart(sameModel),
+});
 
 /** Deeper than any request needs. A body is walked by recursion. */
 const DEEPEST = 100;
@@ -177,10 +195,11 @@ function readBody(body: JsonObject): { readonly fields: JsonObject } | { readonl
 }
 
 /** The path's model is priced, so the body may repeat it but name no other. */
-const sameModel = (named: unknown, path: string): Share =>
-  named === undefined || named === `models/${modelIn(path)}` || named === modelIn(path)
+function sameModel(named: unknown, path: string): Share {
+  return named === undefined || named === `models/${modelIn(path)}` || named === modelIn(path)
     ? NOTHING
     : unboundedShare("is not the path's model");
+}
 
 /** `maxOutputTokens` bounds text only. */
 const answersInText = (path: string, { responseModalities }: JsonObject): Share =>

@@ -1,0 +1,179 @@
+import type { Group, Most } from './fact.ts';
+
+/** Fields of generateContent. Names have their one form (`protoName`). */
+export const GENERATE_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: '`@google/genai` 3.3, generateContentParametersToMldev; https://ai.google.dev/api/generate-content',
+  date: '2026-11-27',
+  entries: {
+    contents: { effect: 'judged', by: 'content' },
+    labels: { effect: 'harmless' },
+    model: { effect: 'judged', by: 'sameModel' },
+    safetySettings: { effect: 'harmless' },
+    serviceTier: { effect: 'judged', by: 'standardPrice' },
+    store: { effect: 'harmless' },
+    systemInstruction: { effect: 'judged', by: 'content' },
+    toolConfig: { effect: 'harmless' },
+    tools: { effect: 'judged', by: 'tools' },
+    cachedContent: { effect: 'whole window' },
+    generationConfig: { effect: 'judged', by: 'generation' },
+  },
+} as const satisfies Group;
+
+/** Fields of embedContent and of each request of batchEmbedContents. */
+export const EMBED_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: '`@google/genai` 3.3, embedContentParametersToMldev; https://ai.google.dev/api/embeddings',
+  date: '2026-11-27',
+  entries: {
+    content: { effect: 'judged', by: 'content' },
+    model: { effect: 'judged', by: 'sameModel' },
+    outputDimensionality: { effect: 'harmless' },
+    taskType: { effect: 'harmless' },
+    title: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** The hold of an image covers the largest `mediaResolution`. */
+export const GENERATION = {
+  at: 'generationConfig',
+  of: 'fields',
+  source: 'https://ai.google.dev/api/generate-content#generationconfig',
+  date: '2026-11-27',
+  entries: {
+    enableEnhancedCivicAnswers: { effect: 'harmless' },
+    frequencyPenalty: { effect: 'harmless' },
+    logprobs: { effect: 'harmless' },
+    mediaResolution: { effect: 'harmless' },
+    presencePenalty: { effect: 'harmless' },
+    responseJsonSchema: { effect: 'judged', by: 'schema' },
+    _responseJsonSchema: { effect: 'judged', by: 'schema' },
+    responseLogprobs: { effect: 'harmless' },
+    responseMimeType: { effect: 'harmless' },
+    responseSchema: { effect: 'judged', by: 'schema' },
+    seed: { effect: 'harmless' },
+    stopSequences: { effect: 'harmless' },
+    temperature: { effect: 'harmless' },
+    topK: { effect: 'harmless' },
+    topP: { effect: 'harmless' },
+    candidateCount: { effect: 'judged', by: 'count' },
+    maxOutputTokens: { effect: 'judged', by: 'count' },
+    responseModalities: { effect: 'judged', by: 'textOnly' },
+    thinkingConfig: { effect: 'judged', by: 'thinking' },
+  },
+} as const satisfies Group;
+
+export const THINKING = {
+  at: 'generationConfig.thinkingConfig',
+  of: 'fields',
+  source: '`@google/genai` 3.3, dist/genai.d.ts, ThinkingConfig',
+  date: '2026-11-27',
+  entries: {
+    includeThoughts: { effect: 'harmless' },
+    thinkingLevel: { effect: 'harmless' },
+    thinkingBudget: { effect: 'judged', by: 'budget' },
+  },
+} as const satisfies Group;
+
+/** Tools, by their field. The caller runs computer use, and the length of the functions that it declares is not published. Tools that Google runs have no maximum of rounds, and some have a fee for each use: no other passes. */
+export const TOOLS = {
+  at: 'tools[]',
+  of: 'fields',
+  source: '`@google/genai` 3.3, dist/genai.d.ts, Tool',
+  date: '2026-11-27',
+  entries: {
+    functionDeclarations: { effect: 'judged', by: 'rewritten' },
+    computerUse: { effect: 'whole window' },
+  },
+} as const satisfies Group;
+
+export const CONTENT = {
+  at: 'contents[]',
+  of: 'fields',
+  source: '`@google/genai` 3.3, dist/genai.d.ts, Content',
+  date: '2026-11-27',
+  entries: {
+    role: { effect: 'harmless' },
+    parts: { effect: 'judged', by: 'parts' },
+  },
+} as const satisfies Group;
+
+export const PART = {
+  at: 'contents[].parts[]',
+  of: 'fields',
+  source: '`@google/genai` 3.3, dist/genai.d.ts, Part; https://ai.google.dev/api/caching#Part',
+  date: '2026-11-27',
+  entries: {
+    audioTranscription: { effect: 'harmless' },
+    codeExecutionResult: { effect: 'harmless' },
+    executableCode: { effect: 'harmless' },
+    fileData: { effect: 'judged', by: 'media' },
+    functionCall: { effect: 'judged', by: 'rewritten' },
+    functionResponse: { effect: 'judged', by: 'functionResponse' },
+    inlineData: { effect: 'judged', by: 'media' },
+    mediaProcessing: { effect: 'judged', by: 'media' },
+    mediaResolution: { effect: 'judged', by: 'media' },
+    partMetadata: { effect: 'harmless' },
+    speechMetadata: { effect: 'harmless' },
+    text: { effect: 'harmless' },
+    thought: { effect: 'harmless' },
+    thoughtSignature: { effect: 'harmless' },
+    toolCall: { effect: 'judged', by: 'rewritten' },
+    toolResponse: { effect: 'judged', by: 'rewritten' },
+    videoMetadata: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** Gemini 3 takes 280 to 2,240 by its resolution; earlier models cut what is larger than 384 pixels into tiles of 768 × 768, 258 tokens each, after scaling it down to 3,072 × 3,072: 16 tiles. */
+export const IMAGE_TOKENS: Most = {
+  source:
+    'https://ai.google.dev/gemini-api/docs/media-resolution#token-counts, …/docs/tokens#multimodal-tokens',
+  date: '2026-11-27',
+  most: 16 * 258,
+};
+
+/** Fields of Imagen. */
+export const PREDICT_FIELDS = {
+  at: '',
+  of: 'fields',
+  source:
+    'https://ai.google.dev/gemini-api/docs/imagen, and the fields that `@google/genai` 3.3 sends (generateImages)',
+  date: '2026-11-27',
+  entries: {
+    instances: { effect: 'judged', by: 'instances' },
+    parameters: { effect: 'judged', by: 'parameters' },
+  },
+} as const satisfies Group;
+
+export const PREDICT_INSTANCE = {
+  at: 'instances[]',
+  of: 'fields',
+  source:
+    'https://ai.google.dev/gemini-api/docs/imagen, and the fields that `@google/genai` 3.3 sends (generateImages)',
+  date: '2026-11-27',
+  entries: {
+    prompt: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+export const PREDICT_PARAMETERS = {
+  at: 'parameters',
+  of: 'fields',
+  source:
+    'https://ai.google.dev/gemini-api/docs/imagen, and the fields that `@google/genai` 3.3 sends (generateImages)',
+  date: '2026-11-27',
+  entries: {
+    aspectRatio: { effect: 'harmless' },
+    sampleImageSize: { effect: 'harmless' },
+    guidanceScale: { effect: 'harmless' },
+    safetySetting: { effect: 'harmless' },
+    personGeneration: { effect: 'harmless' },
+    language: { effect: 'harmless' },
+    includeSafetyAttributes: { effect: 'harmless' },
+    includeRaiReason: { effect: 'harmless' },
+    outputOptions: { effect: 'harmless' },
+    sampleCount: { effect: 'judged', by: 'samples' },
+  },
+} as const satisfies Group;
