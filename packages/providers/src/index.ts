@@ -12,6 +12,7 @@ export { type CompiledConfig, compileConfig } from './config/compile-config.ts';
 export { fieldOverFixed } from './config/fixed-config.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
+export type { FreeCall } from './facts/fact.ts';
 export type { JsonObject } from './json.ts';
 export { BUNDLED_KNOWLEDGE, type Knowledge, readKnowledge } from './knowledge/knowledge.ts';
 export { loadProviders, ProvidersFileError, readProvidersFile } from './load-providers.ts';
@@ -38,7 +39,6 @@ export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,
   type Credential,
-  type FreeCall,
   HOLDER_CREDENTIAL_HEADERS,
   PARTIAL_ANSWER_HEADERS,
   PARTIAL_ANSWER_QUERY_KEYS,

@@ -1,4 +1,5 @@
 import type { Dialect, ErrorShape } from './dialect.ts';
+import type { FreeCall, Models } from './facts/fact.ts';
 import type { Encoding } from './openai/count-tokens.ts';
 import type { CacheWrites, ModelPrice } from './prices/rates.ts';
 import type { VendorRefusals } from './refusals.ts';
@@ -44,21 +45,7 @@ export type Route = {
   credential?: Credential;
 };
 
-/**
- * A call that is free with any query and body: its hold is 0 and it is not metered. It is matched byte for byte
- * (`costsNothing`), so that no spelling of a billed path matches it.
- */
-export type FreeCall = {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** As in a route: `*` stands for one or more characters except `/`. */
-  readonly path: string;
-};
-
-/**
- * A vendor's models by name without a date: context window and maximum output in tokens, and `thinks` if the model
- * reasons before it answers. If two readings of a figure are published (128K as 128,000 or 131,072), the row has the
- * larger, because holds follow from it.
- */
+/** A vendor's models by name without a date (`Models`): context window and maximum output in tokens, and whether they think. */
 export type ModelRows = { readonly [name: string]: ModelRow };
 
 export type ModelRow = readonly [
@@ -67,8 +54,14 @@ export type ModelRow = readonly [
   thinks?: 'thinks' | undefined,
 ];
 
-/** The tokens in "1K" of a context window. */
-export const K = 1_024;
+/** The rows of models from a list. */
+export const rowsOf = ({ models }: Models): ModelRows =>
+  Object.fromEntries(
+    Object.entries(models).map(([name, { window, output, thinks }]): [string, ModelRow] => [
+      name,
+      thinks ? [window, output, 'thinks'] : [window, output],
+    ]),
+  );
 
 /** A provider as data: address, header of the key, the dialect on each path, rules and models. */
 export type Provider = {

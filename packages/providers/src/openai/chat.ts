@@ -8,7 +8,7 @@ import { contentIn, costlyParts } from '../usage/chat-content.ts';
 import { CHAT_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
 import type { Statement } from '../usage/record.ts';
-import { chatFields, standardTier } from './fields.ts';
+import { chatFields, thinkingBudget } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import type { Parts } from './messages.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
@@ -45,14 +45,13 @@ export function openaiChat(
       { at: [seed], names: NAMES.seed },
     ],
     ...(rules && {
-      spend: chatSpend(rules, allow(chatFields(rules.input, parts), fields ?? {}), outputBound),
+      spend: chatSpend(rules, allow(chatFields(rules, parts), fields ?? {}), outputBound),
     }),
   };
 }
 
-function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string): DialectSpend {
+function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): DialectSpend {
   const { input } = rules;
-  const fields = allow(allowed, { service_tier: standardTier(rules.standardTier) });
   return {
     ...chunkSpend(rules, outputBound),
     boundBody: (body, { bytes, facts, count }) =>
@@ -170,15 +169,4 @@ function askUsage(body: JsonObject): JsonObject | undefined {
   const options = objectIn(body, 'stream_options');
   if (options.include_usage === true) return undefined;
   return { ...body, stream_options: { ...options, include_usage: true } };
-}
-
-/** Tokens of thinking that a call sets as a budget, in any spelling; undefined if one is not a whole number. */
-function thinkingBudget(body: JsonObject): number | undefined {
-  const budgets = [
-    objectIn(body, 'thinking').budget_tokens,
-    objectIn(body, 'reasoning').max_tokens,
-    typeof body.reasoning_effort === 'number' ? body.reasoning_effort : undefined,
-  ].filter((budget) => budget !== undefined && budget !== null);
-  if (!budgets.every((budget) => Number.isSafeInteger(budget) && Number(budget) >= 0)) return undefined;
-  return Math.max(0, ...budgets.map(Number));
 }

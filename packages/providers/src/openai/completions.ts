@@ -1,10 +1,12 @@
-import { type AllowList, allow, type Effect, harmless, judge, only } from '../bounds/allow-list.ts';
+import { type AllowList, allow, type Effect, judge } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import { COMPLETION_FIELDS, OPENAI_COMPLETION_FIELDS } from '../facts/openai/completions.ts';
 import type { JsonObject } from '../json.ts';
 import type { DialectSpend } from '../spend.ts';
 import { boundText, chunkSpend, MOST_CHOICES } from './chat.ts';
-import { SHARED, standardTier } from './fields.ts';
+import { sharedFields } from './fields.ts';
 import { boundPrompts, inputOf } from './input.ts';
 import type { OpenaiRules } from './rules.ts';
 
@@ -32,16 +34,13 @@ export const openaiCompletions = (
     ...(fillsIn ? [] : [{ at: ['n'], names: NAMES.count } as const]),
     { at: [fillsIn ? 'random_seed' : 'seed'], names: NAMES.seed },
   ],
-  spend: completionsSpend(rules, allow(SHARED, COMPLETIONS, fields ?? {}), omitted),
+  spend: completionsSpend(rules, allow(sharedFields(rules), COMPLETIONS, fields ?? {}), omitted),
 });
 
-/**
- * OpenAI counts a prompt once, echoed or not, and writes `best_of` completions to return `n`. Without a bound it
- * writes 16 tokens.
- */
+/** OpenAI's own. Without a bound it writes 16 tokens (`openai` 7.59, resources/completions.d.ts). */
 export const AS_OPENAI: CompletionsDifferences = {
-  fields: allow(harmless('echo'), {
-    best_of: (_, body) =>
+  fields: compileGroup(OPENAI_COMPLETION_FIELDS, {
+    bestOf: (_, body) =>
       countIn(body, 'best_of', MOST_CHOICES) === undefined
         ? { unbounded: `is not a whole number from 1 to ${MOST_CHOICES}` }
         : 'harmless',
@@ -49,16 +48,11 @@ export const AS_OPENAI: CompletionsDifferences = {
   omitted: 16,
 };
 
-/** Fields of completions that chat completions do not have. If an echo counts as output, it has no bound. */
-const COMPLETIONS: AllowList = allow(harmless('suffix'), {
-  prompt: judgePrompt,
-  echo: only('the echo may count as output', false),
-});
+const COMPLETIONS: AllowList = compileGroup(COMPLETION_FIELDS, { prompt: judgePrompt });
 
 /** Every prompt of a list is completed `n` or `best_of` times. */
-function completionsSpend(rules: OpenaiRules, fields: AllowList, omitted: number | undefined): DialectSpend {
+function completionsSpend(rules: OpenaiRules, list: AllowList, omitted: number | undefined): DialectSpend {
   const { input } = rules;
-  const list = allow(fields, { service_tier: standardTier(rules.standardTier) });
   return {
     ...chunkSpend(rules, 'max_tokens'),
     boundBody: (body, { bytes, facts }) =>

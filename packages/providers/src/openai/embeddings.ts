@@ -1,5 +1,7 @@
-import { allow, harmless, judge } from '../bounds/allow-list.ts';
+import { judge } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import { EMBEDDING_FIELDS } from '../facts/openai/completions.ts';
 import { countOf, isJsonObject } from '../json.ts';
 import type { DialectSpend } from '../spend.ts';
 import { hasItems } from '../usage/content.ts';
@@ -46,8 +48,4 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
   };
 }
 
-/** `openai` SDK, resources/embeddings; `@mistralai/mistralai`, embeddingrequest. Shape and type of vectors are free. */
-const FIELDS = allow(
-  harmless('model', 'dimensions', 'encoding_format', 'user', 'metadata', 'output_dimension', 'output_dtype'),
-  { input: judgePrompt },
-);
+const FIELDS = compileGroup(EMBEDDING_FIELDS, { prompt: judgePrompt });

@@ -1,79 +1,67 @@
-import { type AllowList, allow, type Effect, harmless, only, type Rule } from '../bounds/allow-list.ts';
-import { AUDIO_REFUSED, judgeMessages, objectOf, ownTools, type Parts } from './messages.ts';
-import type { InputRules } from './rules.ts';
+import { type AllowList, allow, type Effect, judge, only, type Rule } from '../bounds/allow-list.ts';
+import { apart, compileGroup } from '../bounds/compile-group.ts';
+import { countIn, readOutputBound } from '../bounds/output-bound.ts';
+import * as CHAT from '../facts/openai/chat.ts';
+import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
+import { judgeMessages, ownTools, type Parts } from './messages.ts';
+import type { InputRules, OpenaiRules } from './rules.ts';
 
 /** The tier is set to the standard one before a call is bounded, so any other tier is refused. */
 export const standardTier = (value: string | undefined): Rule =>
   only('is another price than the standard tier', ...(value === undefined ? [] : [value]));
 
-const SERVER_SEARCH: Effect = { unbounded: 'searches have a fee, and their number has no bound' };
-
-/**
- * Rejected prediction tokens are billed as output, and predictions cannot be combined with the bound of the output
- * (https://platform.openai.com/docs/guides/predicted-outputs, Limitations).
- */
-const PREDICTION: Effect = { unbounded: 'rejected predictions are billed beyond the bound of the output' };
+/** An object of known fields only. */
+export const objectOf =
+  (known: AllowList): Rule =>
+  (value) =>
+    isJsonObject(value) ? judge(known, value) : { unbounded: 'is not an object' };
 
 /** Fields that chat completions and completions share at every provider that follows OpenAI. */
-export const SHARED: AllowList = allow(
-  harmless(
-    'model',
-    'max_tokens',
-    'max_completion_tokens',
-    'max_output_tokens',
-    'temperature',
-    'top_p',
-    'stop',
-  ),
-  harmless('seed', 'user', 'frequency_penalty', 'presence_penalty', 'logit_bias', 'logprobs', 'top_logprobs'),
-  harmless('n', 'response_format'),
-  {
-    stream: only('is neither true nor false', true, false),
-    stream_options: objectOf('include_usage', 'include_obfuscation'),
-  },
-);
+export const sharedFields = (rules: Pick<OpenaiRules, 'standardTier'>): AllowList =>
+  compileGroup(CHAT.SHARED_FIELDS, {
+    outputBound: apart(readOutputBound),
+    choices: apart(countIn),
+    streamOptions: objectOf(compileGroup(CHAT.STREAM_OPTIONS)),
+    standardTier: standardTier(rules.standardTier),
+  });
 
 /** Fields of chat completions: the shared ones, messages, the caller's own tools, and fields refused by name. */
-export const chatFields = (input: InputRules, parts: Parts = new Map()): AllowList =>
+export const chatFields = (
+  rules: Pick<OpenaiRules, 'standardTier'> & { readonly input: InputRules },
+  parts: Parts = new Map(),
+): AllowList =>
   allow(
-    SHARED,
-    harmless('functions', 'function_call', 'tool_choice', 'parallel_tool_calls', 'reasoning_effort'),
-    {
-      messages: judgeMessages(parts, input),
-      tools: ownTools('function', 'custom'),
-      audio: AUDIO_REFUSED,
-      modalities: textOnly,
-      prediction: PREDICTION,
-      web_search_options: SERVER_SEARCH,
-    },
+    sharedFields(rules),
+    compileGroup(CHAT.CHAT_FIELDS, {
+      messages: judgeMessages(parts, rules.input),
+      tools: ownTools(compileGroup(CHAT.TOOLS)),
+      thinkingBudget: apart(thinkingBudget),
+      textOnly,
+    }),
   );
 
-/** Fields by which OpenAI stores, caches and moderates. They cost nothing beyond the input. */
-export const CACHE_AND_RECORDS: AllowList = harmless(
-  'metadata',
-  'store',
-  'safety_identifier',
-  'prompt_cache_key',
-  'prompt_cache_options',
-  'prompt_cache_retention',
-);
+/** Fields by which OpenAI stores, caches and moderates. */
+export const CACHE_AND_RECORDS: AllowList = compileGroup(CHAT.CACHE_AND_RECORDS);
 
 /** Sampling that hosts of open models offer. */
-export const SAMPLING: AllowList = harmless(
-  'top_k',
-  'min_p',
-  'typical_p',
-  'repetition_penalty',
-  'ignore_eos',
-  'mirostat_lr',
-  'mirostat_target',
-);
+export const SAMPLING: AllowList = compileGroup(CHAT.SAMPLING);
 
 /** Thinking that is asked for with a budget, in the spellings of hosts of open models. */
-export const thinkingFields: AllowList = allow({
-  thinking: objectOf('type', 'budget_tokens'),
-  reasoning: objectOf('enabled', 'effort', 'max_tokens', 'exclude', 'summary'),
+export const thinkingFields: AllowList = compileGroup(CHAT.THINKING_FIELDS, {
+  thinking: objectOf(compileGroup(CHAT.THINKING, { thinkingBudget: apart(thinkingBudget) })),
+  reasoning: objectOf(compileGroup(CHAT.REASONING, { thinkingBudget: apart(thinkingBudget) })),
 });
+
+/** Tokens of thinking that a call sets as a budget, in any spelling; undefined if one is not a whole number. */
+export function thinkingBudget(body: JsonObject): number | undefined {
+  const budgets = [
+    objectIn(body, 'thinking').budget_tokens,
+    objectIn(body, 'reasoning').max_tokens,
+    typeof body.reasoning_effort === 'number' ? body.reasoning_effort : undefined,
+  ].filter((budget) => budget !== undefined && budget !== null);
+  if (!budgets.every((budget) => Number.isSafeInteger(budget) && Number(budget) >= 0)) return undefined;
+  return Math.max(0, ...budgets.map(Number));
+}
 
 /** Text is priced as output; other kinds of output have rates of their own. */
 function textOnly(value: unknown): Effect {

@@ -1,6 +1,9 @@
-import { type AllowList, allow, asUnbounded, harmless, judge, only } from '../bounds/allow-list.ts';
+import { type AllowList, allow, asUnbounded, judge } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
+import type { ByModel } from '../facts/fact.ts';
+import * as FACTS from '../facts/openai/images.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
 import { type Bounded, countsRead, type DialectSpend, type EventReader, type Usage } from '../spend.ts';
 import { IMAGES_COUNTS } from '../usage/known.ts';
@@ -45,25 +48,16 @@ function imagesSpend(errors: OpenaiRules['errors'], fields: AllowList): DialectS
 const NO_FIELDS: AllowList = new Map();
 /** `n` is 1 to 10 at OpenAI and xAI. */
 const MOST_IMAGES = 10;
-/** `partial_images` is 0 to 3, and each of them costs 100 output tokens (guides/image-generation#partial-images-cost). */
-const MOST_PARTIAL = 3;
-const PARTIAL_TOKENS = 100;
+const { most: PARTIAL_TOKENS } = FACTS.PARTIAL_TOKENS;
 
-/** `openai` SDK, ImageGenerateParams. Tokens depend on size and quality only. */
-const FIELDS = allow(
-  harmless('model', 'prompt', 'size', 'quality', 'background', 'moderation', 'style', 'user'),
-  harmless('output_format', 'output_compression', 'response_format'),
-  {
-    n: (value, { stream }) => {
-      if (countIn({ value }, 'value', MOST_IMAGES) === undefined)
-        return { unbounded: `is not a whole number from 1 to ${MOST_IMAGES}` };
-      // How a stream of several images reports their usage is not documented.
-      return stream === true && value !== 1 ? { unbounded: 'is more than 1 in a stream' } : 'harmless';
-    },
-    stream: only('is neither true nor false', true, false),
-    partial_images: only('is not a whole number from 0 to 3', ...Array(MOST_PARTIAL + 1).keys()),
+const FIELDS = compileGroup(FACTS.IMAGE_FIELDS, {
+  images: (value, { stream }) => {
+    if (countIn({ value }, 'value', MOST_IMAGES) === undefined)
+      return { unbounded: `is not a whole number from 1 to ${MOST_IMAGES}` };
+    // How a stream of several images reports their usage is not documented.
+    return stream === true && value !== 1 ? { unbounded: 'is more than 1 in a stream' } : 'harmless';
   },
-);
+});
 
 function boundImages(body: JsonObject, bytes: number): Bounded {
   const n = countIn(body, 'n', MOST_IMAGES) ?? MOST_IMAGES;
@@ -72,8 +66,8 @@ function boundImages(body: JsonObject, bytes: number): Bounded {
   const each = tokens(textOf(body.quality), textOf(body.size));
   if (each === undefined) {
     const reason = 'OpenAI publishes the cost of this model for quality low, medium or high';
-    const param = SIZES.includes(textOf(body.size)) ? 'quality' : 'size';
-    return { unbounded: { param, reason: `${reason}, and size ${SIZES.join(', ')}` } };
+    const param = FACTS.SIZES.names.includes(textOf(body.size)) ? 'quality' : 'size';
+    return { unbounded: { param, reason: `${reason}, and size ${FACTS.SIZES.names.join(', ')}` } };
   }
   const asked = each + (typeof body.partial_images === 'number' ? body.partial_images : 0) * PARTIAL_TOKENS;
   // Each of several images is made from the whole prompt.
@@ -86,29 +80,16 @@ function boundImages(body: JsonObject, bytes: number): Bounded {
   };
 }
 
-const SIZES = ['1024x1024', '1024x1536', '1536x1024'];
-/** Output tokens of an image by its quality, in the order of `SIZES`. */
+/** Output tokens of an image by its quality, in the order of sizes. */
 type Table = ReadonlyMap<string, readonly number[]>;
 
-/** https://developers.openai.com/api/docs/guides/image-generation#cost-and-latency, "Models prior to gpt-image-2". */
-const FIRST_MODELS: Table = new Map([
-  ['low', [272, 408, 400]],
-  ['medium', [1_056, 1_584, 1_568]],
-  ['high', [4_160, 6_240, 6_208]],
-]);
+const tableOf = ({ models }: ByModel<readonly number[]>): Table => new Map(Object.entries(models));
 
-/**
- * The same page gives no tokens for gpt-image-2, but dollars for an image, rounded to a tenth of a cent ("Calculating costs").
- * These are the most tokens at $30 a million that round to them: (price + $0.0005) / $0.00003.
- */
-const SECOND_MODEL: Table = new Map([
-  ['low', [217, 184, 184]],
-  ['medium', [1_784, 1_384, 1_384]],
-  ['high', [7_050, 5_517, 5_517]],
-]);
+const FIRST_MODELS = tableOf(FACTS.FIRST_MODELS);
+const SECOND_MODEL = tableOf(FACTS.SECOND_MODEL);
 
 const published = (table: Table, quality: string, size: string): number | undefined =>
-  table.get(quality)?.[SIZES.indexOf(size)];
+  table.get(quality)?.[FACTS.SIZES.names.indexOf(size)];
 
 /** The first models have these sizes and qualities only, so any other call of them is at most the dearest. */
 const ofFirstModels = (quality: string, size: string): number =>

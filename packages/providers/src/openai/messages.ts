@@ -2,38 +2,39 @@ import {
   type AllowList,
   allow,
   type Effect,
-  harmless,
   judge,
   judgeEach,
   type Rule,
   unknownEffect,
   worse,
 } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
+import * as CHAT from '../facts/openai/chat.ts';
 import { isJsonObject } from '../json.ts';
 import type { InputRules } from './rules.ts';
 
 /** Kinds of content by their `type`, with a rule for each. */
 export type Parts = ReadonlyMap<string, Rule>;
 
-/** A part that has a type and these fields only. */
-export const partOf = (fields: AllowList): ((part: unknown) => Effect) => {
-  const known = allow(fields, { type: 'harmless' });
-  return (part) => (isJsonObject(part) ? judge(known, part) : { unbounded: 'is not an object' });
+/** A part that has these fields only. */
+export const partOf =
+  (known: AllowList): ((part: unknown) => Effect) =>
+  (part) =>
+    isJsonObject(part) ? judge(known, part) : { unbounded: 'is not an object' };
+
+/** Text, in messages and in items of Responses. */
+export const TEXT_RULES = {
+  text: partOf(compileGroup(CHAT.TEXT_PART)),
+  refusal: partOf(compileGroup(CHAT.REFUSAL_PART)),
 };
 
-/** Text in any of these fields. A cache breakpoint is harmless: all input is held at its dearest rate. */
-export const textPart = (...fields: readonly string[]): Rule =>
-  partOf(harmless(...fields, 'prompt_cache_breakpoint', 'annotations', 'logprobs'));
-
 /** An image counts as its published maximum, or as the whole window if none is published. */
-export const imagePart = (fields: readonly string[], known: boolean): Rule => {
-  const judged = partOf(harmless(...fields, 'prompt_cache_breakpoint'));
+export const imagePart = (fields: AllowList, known: boolean): Rule => {
+  const judged = partOf(fields);
   return (part) => worse(judged(part), known && detailOf(part) !== 'original' ? 'harmless' : 'whole window');
 };
 
-export const AUDIO_REFUSED: Effect = {
-  unbounded: 'audio has rates of its own, which the price list lacks for some models',
-};
+const IMAGE_PART = compileGroup(CHAT.IMAGE_PART);
 
 /** The content of a message: text, or parts of known kinds. */
 export function judgeContent(parts: Parts, content: unknown): Effect {
@@ -48,14 +49,11 @@ export function judgeContent(parts: Parts, content: unknown): Effect {
 /** Chat messages: text, images and calls of the caller's own tools, and other parts by their own rules. */
 export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): Rule {
   const listed = (knowsImages: boolean) => {
-    const parts: Parts = new Map([
-      ['text', textPart('text')],
-      ['refusal', textPart('refusal')],
-      ['image_url', imagePart(['image_url'], knowsImages)],
-      ['input_audio', AUDIO_REFUSED],
-      ...extraParts,
-    ]);
-    return allow(MESSAGE, { content: (content) => judgeContent(parts, content) });
+    const parts = allow(
+      compileGroup(CHAT.PARTS, { ...TEXT_RULES, image: imagePart(IMAGE_PART, knowsImages) }),
+      extraParts,
+    );
+    return compileGroup(CHAT.MESSAGE, { content: (content) => judgeContent(parts, content), toolCalls });
   };
   // Made once, because making them took a fourth of the time of planning a call.
   const fieldsOf = { known: listed(true), unknown: listed(false) };
@@ -68,39 +66,17 @@ export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): R
 /** Calls of the caller's tools that the model made in earlier turns. */
 const toolCalls: Rule = (calls) => judgeEach(calls, (call) => judge(TOOL_CALL, call));
 
-const TOOL_CALL = allow(harmless('id', 'type', 'index', 'function', 'custom'), {
-  // A thought signature (Gemini) refers to thoughts that are not in the body.
-  extra_content: 'whole window',
-});
-
-const MESSAGE = allow(
-  harmless('role', 'name', 'tool_call_id', 'function_call', 'refusal', 'prefix', 'annotations', 'parsed'),
-  harmless('reasoning', 'reasoning_content'),
-  {
-    tool_calls: toolCalls,
-    audio: AUDIO_REFUSED,
-    // Routers send these. They may be encrypted, compressed, or images that a model wrote.
-    reasoning_details: 'whole window',
-    images: 'whole window',
-    extra_content: 'whole window',
-  },
-);
+const TOOL_CALL = compileGroup(CHAT.TOOL_CALL);
 
 /** Tools that the caller runs cost their text only. Tools that the provider runs have a fee. */
 export const ownTools =
-  (...types: readonly string[]): Rule =>
-  (tools) =>
+  (kinds: AllowList) =>
+  (tools: unknown): Effect =>
     judgeEach(tools, ({ type }) =>
-      typeof type === 'string' && types.includes(type)
+      typeof type === 'string' && kinds.has(type)
         ? 'harmless'
         : unknownEffect('is a tool whose cost is not known', 'type'),
     );
-
-/** An object of known fields only. */
-export const objectOf = (...fields: readonly string[]): Rule => {
-  const known = harmless(...fields);
-  return (value) => (isJsonObject(value) ? judge(known, value) : { unbounded: 'is not an object' });
-};
 
 /** `detail` is inside the image in chat completions, and next to it in Responses. */
 function detailOf(part: unknown): unknown {

@@ -1,6 +1,7 @@
-import { allow, judge } from '../bounds/allow-list.ts';
+import { judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import { ANSWERED_CALLS } from '../facts/openai/responses.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Bound, DialectSpend, Usage } from '../spend.ts';
 import { hasText } from '../usage/content.ts';
@@ -8,9 +9,14 @@ import { RESPONSES_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
 import type { Content, Statement } from '../usage/record.ts';
 import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
-import { standardTier } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
-import { responsesFields, type ServerTools, serverToolsIn, toolsIn } from './responses-fields.ts';
+import {
+  NO_SERVER_TOOLS,
+  responsesFields,
+  type ServerTools,
+  serverToolsIn,
+  toolsIn,
+} from './responses-fields.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
 import { apiParts, readResponsesUsage, stated } from './usage.ts';
@@ -37,11 +43,9 @@ export const openaiResponses = (
 /** Tools that the provider runs make turns, each of which may read a whole window. */
 function responsesSpend(
   rules: OpenaiRules,
-  { minimum = 1, serverTools = new Map() }: ResponsesDifferences,
+  { minimum = 1, serverTools = NO_SERVER_TOOLS }: ResponsesDifferences,
 ): DialectSpend {
-  const fields = allow(responsesFields(rules.input, serverTools), {
-    service_tier: standardTier(rules.standardTier),
-  });
+  const fields = responsesFields(rules, serverTools);
   const usageOf = (response: JsonObject): Statement => ({
     ...stated(response, withServerTools(readResponsesUsage(response.usage), response)),
     parts: apiParts(response.usage),
@@ -129,12 +133,7 @@ const costlyItems = ({ output }: JsonObject): readonly string[] =>
 const isCostly = (type: string): boolean =>
   type === 'program' || (type.endsWith('_call') && !FREE_CALLS.has(type));
 
-/** Calls that cost their tokens alone, or are counted by `withServerTools` (`openai` 7.57, ResponseOutputItem, 2026-11-27). */
-const FREE_CALLS: ReadonlySet<string> = new Set([
-  ...['function_call', 'custom_tool_call', 'tool_search_call', 'mcp_call'],
-  ...['computer_call', 'local_shell_call', 'apply_patch_call'],
-  ...['web_search_call', 'file_search_call'],
-]);
+const FREE_CALLS: ReadonlySet<string> = new Set(ANSWERED_CALLS.names);
 
 /** Whether the model wrote something: text, thoughts, calls of tools. Messages may be empty or refusals. */
 const contentIn = ({ output }: JsonObject): Content | undefined =>

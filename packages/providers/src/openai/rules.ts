@@ -1,26 +1,12 @@
+import type { Cited, ErrorForm, UsageForm } from '../facts/fact.ts';
 import { isJsonObject } from '../json.ts';
 import type { Spend } from '../spend.ts';
 
 /** How a vendor's API differs from OpenAI's, which it follows, as far as money is concerned. */
-export type OpenaiRules = {
+export type OpenaiRules = Omit<UsageForm, keyof Cited> & {
   readonly input: InputRules;
-  /**
-   * The value of `service_tier` that means the standard price. It is written into every call, because an omitted
-   * tier means the one that the project is set to. undefined: an omitted tier is the standard one, so the field is
-   * removed.
-   */
-  readonly standardTier: string | undefined;
-  /** It sends a stream's usage only when asked by `stream_options.include_usage`, and takes that field. */
-  readonly asksUsage: boolean;
-  /** Why a stream of this call refuses that field, so that it reports no usage. Undefined: it takes it. */
+  /** Why a stream of this call refuses `stream_options`, so that it reports no usage. Undefined: it takes it. */
   readonly refusesAsking?: Spend['refusesAsking'];
-  /** The last word of a stream that did not break off. */
-  readonly lastWord: '[DONE]' | 'finish_reason';
-  /** Reasoning is counted separately from `completion_tokens`. */
-  readonly reasoningApart?: true;
-  /** A field of the vendor's own in which a stream's chunk also reports usage (`usage`) and errors (`error`). */
-  readonly ownField?: string;
-  readonly errors: readonly ErrorForm[];
 };
 
 /** The input that an API counts beyond the tokens that a body's bytes can make. */
@@ -50,9 +36,6 @@ export const OPENAI_ADDED = 256;
 export const OPEN_WEIGHTS_INPUT: InputRules = { perMessage: 32, perTool: 64, normalises: true };
 /** Tokens that the templates of models with open weights add to a call. */
 export const OPEN_WEIGHTS_ADDED = 2_048;
-
-/** Forms of error bodies: `{error: {message}}`, `{error: "text"}`, a list of the first, `{message}`, `{detail}` (FastAPI). */
-export type ErrorForm = 'error object' | 'error text' | 'error list' | 'message' | 'detail';
 
 /** Whether a body is one of a provider's own errors; an intermediary's page is not a JSON object. */
 export const isErrorOf = (forms: readonly ErrorForm[], answer: unknown): boolean =>

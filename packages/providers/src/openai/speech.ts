@@ -1,5 +1,7 @@
-import { allow, asUnbounded, harmless, judge, only } from '../bounds/allow-list.ts';
+import { asUnbounded, judge } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import { SPEECH_FIELDS } from '../facts/openai/completions.ts';
 import { textOf } from '../json.ts';
 import type { DialectSpend } from '../spend.ts';
 import { modelIn } from './chat.ts';
@@ -33,8 +35,6 @@ function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
   };
 }
 
-/** `openai` SDK, SpeechCreateParams; vendors that follow it add `sample_rate`. Models that are priced by characters ignore `instructions`. */
-const FIELDS = allow(harmless('model', 'voice', 'response_format', 'sample_rate', 'speed', 'instructions'), {
-  input: (value) => (typeof value === 'string' ? 'harmless' : { unbounded: 'is not text' }),
-  stream_format: only('is not a stream of sound', 'audio'),
+const FIELDS = compileGroup(SPEECH_FIELDS, {
+  characters: (value) => (typeof value === 'string' ? 'harmless' : { unbounded: 'is not text' }),
 });

@@ -1,3 +1,4 @@
+import { STANDARD_TIERS } from '../facts/counts.ts';
 import { countOf, isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 import type { Statement } from '../usage/record.ts';
@@ -76,12 +77,9 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
 export function stated(answer: JsonObject, usage: Usage | undefined): Statement {
   const model = typeof answer.model === 'string' ? answer.model : undefined;
   const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
-  const isStandard = STANDARD_TIERS.includes(textOf(tier));
+  const isStandard = STANDARD_TIERS.names.includes(textOf(tier));
   return { model, usage: usage !== undefined && isStandard ? usage : 'unreadable' };
 }
-
-/** Names for the standard price in answers of all vendors. */
-const STANDARD_TIERS: readonly string[] = ['default', 'auto', 'on_demand', 'standard', 'standard_only'];
 
 type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
 type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;

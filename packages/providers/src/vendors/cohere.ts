@@ -1,35 +1,14 @@
 import { cohereChat } from '../cohere/chat.ts';
 import { cohereEmbed, cohereRerank } from '../cohere/embed.ts';
 import { cohereErrors } from '../cohere/errors.ts';
+import * as FACTS from '../facts/vendors/cohere.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+import { BEARER, type Provider, rowsOf } from '../provider.ts';
 
-/** https://docs.cohere.com/docs/models, and the list of litellm 1.109.1 (2026-11). */
-const MODELS: ModelRows = {
-  command: [4_096, 4_096],
-  'command-light': [4_096, 4_096],
-  'command-r': [128 * K, 4_096],
-  'command-r-plus': [128 * K, 4_096],
-  'command-r7b': [128 * K, 4_096],
-  'command-a': [256 * K, 8_192],
-  'command-a-vision': [128 * K, 8_192],
-  'command-a-reasoning': [256 * K, 32_768, 'thinks'],
-  'command-a-plus': [128 * K, 65_536, 'thinks'],
-  'c4ai-aya-expanse-8b': [8 * K, 4_096],
-  'c4ai-aya-expanse-32b': [128 * K, 4_096],
-  'embed-v4.0': [128 * K, undefined],
-};
-
-const OPENAI: OpenaiRules = {
-  input: { ...OPENAI_INPUT, perCall: OPENAI_ADDED },
-  standardTier: 'default',
-  asksUsage: true,
-  lastWord: '[DONE]',
-  errors: ['error object'],
-};
+const OPENAI: OpenaiRules = { ...FACTS.OPENAI_USAGE, input: { ...OPENAI_INPUT, perCall: OPENAI_ADDED } };
 
 /**
  * https://docs.cohere.com/reference; the `cohere-ai` SDK's environments.ts and Client.ts.
@@ -57,10 +36,7 @@ export const cohere: Provider = {
       dialect: openaiEmbeddings('cohere-openai-embeddings', OPENAI),
     },
   ],
-  free: [
-    { method: 'GET', path: '/v1/models' },
-    { method: 'GET', path: '/v1/models/*' },
-  ],
+  free: FACTS.FREE.calls,
   // Cohere does not bill its template (`billed_units` excludes it).
   rules: { addedInput: 0 },
   errors: (path) => (path.startsWith('/compatibility/') ? openaiErrors : cohereErrors),
@@ -76,6 +52,6 @@ export const cohere: Provider = {
     'num_tokens',
   ],
   refusals: 'undocumented',
-  models: MODELS,
+  models: rowsOf(FACTS.MODELS),
   makerNames: ['cohere'],
 };

@@ -1,35 +1,19 @@
 import { anthropicMessages } from '../anthropic/messages.ts';
-import { allow, harmless } from '../bounds/allow-list.ts';
+import { allow } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
+import * as FACTS from '../facts/vendors/deepseek.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { thinkingFields } from '../openai/fields.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+import { BEARER, type Provider, rowsOf } from '../provider.ts';
 
-/**
- * https://api-docs.deepseek.com/quick_start/pricing, read through the list of litellm 1.109.1 (2026-11). The names
- * without a version have referred to several models, so their rows are those of the largest.
- */
-const MODELS: ModelRows = {
-  'deepseek-chat': [K * K, 384 * K, 'thinks'],
-  'deepseek-reasoner': [K * K, 384 * K, 'thinks'],
-  'deepseek-v4-flash': [K * K, 384 * K, 'thinks'],
-  'deepseek-v4-pro': [K * K, 384 * K, 'thinks'],
-};
+/** Its rules where it follows OpenAI. */
+const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };
 
-/** https://api-docs.deepseek.com/api/create-chat-completion; `max_tokens` includes the chain of thought. */
-const RULES: OpenaiRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: true,
-  lastWord: '[DONE]',
-  errors: ['error object'],
-};
-
-/** https://api-docs.deepseek.com/guides/thinking_mode */
 const chat = openaiChat('deepseek-chat', RULES, {
   outputBound: 'max_tokens',
-  fields: allow(thinkingFields, harmless('user_id')),
+  fields: allow(thinkingFields, compileGroup(FACTS.CHAT_FIELDS)),
 });
 
 /**
@@ -48,14 +32,11 @@ export const deepseek: Provider = {
     { path: '/beta/completions', dialect: openaiCompletions('deepseek-completions', RULES) },
     { path: '/anthropic/v1/messages', dialect: anthropicMessages },
   ],
-  free: [
-    { method: 'GET', path: '/models' },
-    { method: 'GET', path: '/user/balance' },
-  ],
+  free: FACTS.FREE.calls,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   // Its request id: `x-ds-trace-id` of recorded answers (2026-10).
   answerHeaders: ['x-ds-*'],
   refusals: 'undocumented',
-  models: MODELS,
+  models: rowsOf(FACTS.MODELS),
   makerNames: ['deepseek'],
 };

@@ -1,6 +1,9 @@
-import { allow, asUnbounded, harmless, judge, judgeEach, type Rule } from '../bounds/allow-list.ts';
+import { asUnbounded, judge, judgeEach } from '../bounds/allow-list.ts';
+import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, NAMES, NO_OUTPUT } from '../dialect.ts';
+import * as IMAGEN from '../facts/gemini.ts';
+import * as FACTS from '../facts/vendors/google.ts';
 import { geminiErrors } from '../gemini/errors.ts';
 import {
   geminiCountTokens,
@@ -16,46 +19,7 @@ import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import type { ModelPrice } from '../prices/rates.ts';
-import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
-
-/**
- * https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1 (2026-11). The window is
- * the page's input limit; output is counted apart.
- */
-const MODELS: ModelRows = {
-  'gemini-1.5-flash': [K * K, 8_192],
-  'gemini-1.5-flash-8b': [K * K, 8_192],
-  'gemini-1.5-pro': [2 * K * K, 8_192],
-  'gemini-2.0-flash': [K * K, 8_192],
-  'gemini-2.0-flash-lite': [K * K, 8_192],
-  'gemini-2.5-pro': [K * K, 65_536, 'thinks'],
-  'gemini-2.5-flash': [K * K, 65_536, 'thinks'],
-  'gemini-2.5-flash-lite': [K * K, 65_536, 'thinks'],
-  'gemini-3-pro': [K * K, 65_536, 'thinks'],
-  'gemini-3-flash': [K * K, 65_536, 'thinks'],
-  'gemini-3.1-pro': [K * K, 65_536, 'thinks'],
-  'gemini-3.1-flash-lite': [K * K, 65_536, 'thinks'],
-  'gemini-3.5-flash': [K * K, 65_536, 'thinks'],
-  'gemini-3.5-flash-lite': [K * K, 65_536, 'thinks'],
-  'gemini-3.6-flash': [K * K, 65_536, 'thinks'],
-  'gemini-3.7-flash': [K * K, 65_536, 'thinks'],
-  'gemini-3.8-flash': [K * K, 65_536, 'thinks'],
-  'gemini-pro-latest': [K * K, 65_536, 'thinks'],
-  'gemini-flash-latest': [K * K, 65_536, 'thinks'],
-  'gemini-flash-lite-latest': [K * K, 65_536, 'thinks'],
-  'gemini-embedding-001': [2_048, undefined],
-  'gemini-embedding-2': [8_192, undefined],
-  'gemma-3-27b-it': [128 * K, 8_192],
-  'gemma-4-26b-a4b-it': [256 * K, 32_768, 'thinks'],
-  'gemma-4-31b-it': [256 * K, 32_768, 'thinks'],
-};
-
-/** https://ai.google.dev/gemini-api/docs/pricing, Imagen: $0.02, $0.04 and $0.06 for an image of any size. */
-const UNIT_PRICES: ReadonlyMap<string, ModelPrice> = new Map([
-  ['imagen-4.0-fast-generate-001', { images: 20_000 }],
-  ['imagen-4.0-generate-001', { images: 40_000 }],
-  ['imagen-4.0-ultra-generate-001', { images: 60_000 }],
-]);
+import { BEARER, type Provider, rowsOf } from '../provider.ts';
 
 /**
  * https://ai.google.dev/gemini-api/docs/pricing (2026-11): up to Gemini 2.5, $35 for 1,000 prompts that Google Search grounded and $25 for
@@ -68,16 +32,10 @@ function publishedRates(model: string): ModelPrice | undefined {
   return /^gemini-[3-9]/.test(model) ? { grounded_prompts: 0, grounding_searches: 14_000 } : undefined;
 }
 
-/**
- * https://ai.google.dev/gemini-api/docs/openai: both names of the bound become `maxOutputTokens`, which includes
- * thoughts; errors come in a list of one.
- */
+/** Its rules where it follows OpenAI. */
 const OPENAI: OpenaiRules = {
+  ...FACTS.OPENAI_USAGE,
   input: { ...OPEN_WEIGHTS_INPUT, perCall: OPEN_WEIGHTS_ADDED },
-  standardTier: undefined,
-  asksUsage: true,
-  lastWord: '[DONE]',
-  errors: ['error object', 'error list'],
 };
 
 /**
@@ -88,10 +46,7 @@ const chat = {
   protoJson: { callersOwn: ['responseFormat', 'metadata'] },
 };
 
-/**
- * Imagen: each image has a price (`images`). https://ai.google.dev/gemini-api/docs/imagen, and the fields that `@google/genai`
- * sends (generateImages).
- */
+/** Imagen: each image has a price (`images`). */
 const geminiPredict: Dialect = {
   id: 'gemini-predict',
   errors: geminiErrors,
@@ -121,33 +76,22 @@ const geminiPredict: Dialect = {
 /** A call without `sampleCount` gets as many. */
 const MOST_IMAGES = 4;
 
-const PARAMETERS = allow(
-  harmless(
-    'aspectRatio',
-    'sampleImageSize',
-    'guidanceScale',
-    'safetySetting',
-    'personGeneration',
-    'language',
-  ),
-  harmless('includeSafetyAttributes', 'includeRaiReason', 'outputOptions'),
-  {
-    sampleCount: (_, parameters) =>
-      countIn(parameters, 'sampleCount', MOST_IMAGES) === undefined
-        ? { unbounded: `is not a whole number from 1 to ${MOST_IMAGES}` }
-        : 'harmless',
-  },
-);
+const PARAMETERS = compileGroup(IMAGEN.PREDICT_PARAMETERS, {
+  samples: (_, parameters) =>
+    countIn(parameters, 'sampleCount', MOST_IMAGES) === undefined
+      ? { unbounded: `is not a whole number from 1 to ${MOST_IMAGES}` }
+      : 'harmless',
+});
 
-const parameters: Rule = (value) =>
-  isJsonObject(value) ? judge(PARAMETERS, value) : { unbounded: 'is not an object' };
+const INSTANCE = compileGroup(IMAGEN.PREDICT_INSTANCE);
 
-const instances: Rule = (value) =>
-  Array.isArray(value) && value.length === 1
-    ? judgeEach(value, (each) => judge(harmless('prompt'), each))
-    : { unbounded: 'is not a list of one prompt' };
-
-const FIELDS = allow({ instances, parameters });
+const FIELDS = compileGroup(IMAGEN.PREDICT_FIELDS, {
+  parameters: (value) => (isJsonObject(value) ? judge(PARAMETERS, value) : { unbounded: 'is not an object' }),
+  instances: (value) =>
+    Array.isArray(value) && value.length === 1
+      ? judgeEach(value, (each) => judge(INSTANCE, each))
+      : { unbounded: 'is not a list of one prompt' },
+});
 
 /**
  * https://ai.google.dev/api; the `@google/genai` SDK's api client (base URL, header, `{model}:method` paths).
@@ -177,25 +121,16 @@ export const google: Provider = {
       credential: BEARER,
     },
   ],
-  free: [
-    { method: 'GET', path: '/*/models' },
-    { method: 'GET', path: '/*/models/*' },
-    { method: 'POST', path: '/*/models/*:countTokens' },
-    { method: 'GET', path: '/*/openai/models' },
-    { method: 'GET', path: '/*/openai/models/*' },
-  ],
+  free: FACTS.FREE.calls,
   // The Gemini dialect is Google's own, so it counts all tokens that Google adds.
   rules: { addedInput: 0 },
   errors: (path) => (/^\/[^/]+\/openai\//.test(path) ? openaiErrors : geminiErrors),
   // `@google/genai` reads the address of an upload. https://ai.google.dev/gemini-api/docs/priority-inference
   answerHeaders: ['x-goog-*', 'x-gemini-*', 'x-guploader-*'],
   // https://ai.google.dev/gemini-api/docs/billing: a request that fails with a 400 or 500 error is not charged.
-  refusals: [
-    { status: 400, billing: 'free' },
-    { status: 500, billing: 'free' },
-  ],
-  models: MODELS,
-  unitPrices: UNIT_PRICES,
+  refusals: FACTS.REFUSALS.errors,
+  models: rowsOf(FACTS.MODELS),
+  unitPrices: new Map(Object.entries(FACTS.UNIT_PRICES.models)),
   publishedRates,
   // https://ai.google.dev/gemini-api/docs/pricing: "text / image / video", and sound where it has no line of its own.
   mediaAsWhole: new Set([

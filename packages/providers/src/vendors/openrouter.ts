@@ -1,35 +1,25 @@
 import { anthropicMessages, claudeWrites } from '../anthropic/messages.ts';
-import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
+import { type AllowList, allow } from '../bounds/allow-list.ts';
+import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { cohereRerank } from '../cohere/embed.ts';
+import * as FACTS from '../facts/vendors/openrouter.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
-import { SAMPLING, thinkingFields } from '../openai/fields.ts';
+import { SAMPLING, thinkingBudget, thinkingFields } from '../openai/fields.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { type ReadStated, statedInParts, statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, type Provider } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
-/** https://openrouter.ai/docs/api-reference; usage always comes (`@openrouter/sdk`, chatstreamoptions). */
-const RULES: OpenaiRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: false,
-  lastWord: '[DONE]',
-  errors: ['error object'],
-};
+/** Its rules where it follows OpenAI. */
+const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };
 
-/** Plugins, other models and the choice of provider change the price. */
 const FIELDS: AllowList = allow(
   SAMPLING,
   thinkingFields,
-  harmless('metadata', 'session_id', 'trace', 'top_a', 'prompt_cache_key', 'usage', 'reasoning_effort'),
-  {
-    models: { unbounded: 'other models have other prices' },
-    provider: { unbounded: 'providers of a model have other prices' },
-    plugins: { unbounded: 'plugins have fees' },
-  },
+  compileGroup(FACTS.FIELDS, { thinkingBudget: apart(thinkingBudget) }),
 );
 
 /**
@@ -77,10 +67,7 @@ export const openrouter: Provider = {
     { path: '/api/v1/embeddings', dialect: openaiEmbeddings('openrouter-embeddings', RULES) },
     { path: '/api/v1/rerank', dialect: cohereRerank },
   ],
-  free: [
-    { method: 'GET', path: '/api/v1/models' },
-    { method: 'GET', path: '/api/v1/models/*' },
-  ],
+  free: FACTS.FREE.calls,
   // `openai/gpt-4o` (https://openrouter.ai/docs): OpenAI's SDKs encode the slash.
   slashedIds: ['/api/v1/models/*'],
   rules: {
@@ -94,16 +81,11 @@ export const openrouter: Provider = {
     // those of text (https://openrouter.ai/docs/features/multimodal/image-generation) and are not in the price list.
     refusedModels:
       /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
-    // What OpenRouter bills for these counts (`@openrouter/sdk` 1.3, ChatUsage, 2026-11-26).
-    freeUsage: new Set(['cost', 'cost_details.*']),
+    freeUsage: new Set(FACTS.FREE_USAGE.names),
   },
-  /**
-   * https://openrouter.ai/docs/guides/features/zero-completion-insurance: a response without completion tokens that
-   * is an error is not charged. https://openrouter.ai/docs/api/reference/errors-and-debugging: which errors there are.
-   */
   // https://openrouter.ai/docs/api-reference/overview: the id under which a generation's cost is found.
   answerHeaders: ['x-generation-id', 'x-openrouter-*'],
-  refusals: [402, 403, 408, 502, 503].map((status) => ({ status, billing: 'free' })),
+  refusals: FACTS.REFUSALS.errors,
   // https://openrouter.ai/docs/api-reference/overview
   modelFields: ['models', 'preset', 'plugins'],
   /**

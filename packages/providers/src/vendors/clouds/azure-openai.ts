@@ -1,5 +1,7 @@
-import { allow, harmless } from '../../bounds/allow-list.ts';
+import { allow } from '../../bounds/allow-list.ts';
+import { compileGroup } from '../../bounds/compile-group.ts';
 import type { Dialect } from '../../dialect.ts';
+import * as FACTS from '../../facts/vendors/azure-openai.ts';
 import type { JsonObject } from '../../json.ts';
 import { openaiChat } from '../../openai/chat.ts';
 import { AS_OPENAI, openaiCompletions } from '../../openai/completions.ts';
@@ -45,7 +47,7 @@ const NO_USAGE = 'the stream of such a call reports no usage';
 
 const chat = openaiChat('azure-v1-chat', RULES, {
   ...OPENAI_CHAT,
-  fields: allow(OPENAI_CHAT.fields, harmless('user_security_context')),
+  fields: allow(OPENAI_CHAT.fields, compileGroup(FACTS.CHAT_FIELDS)),
 });
 const completions = openaiCompletions('azure-v1-completions', RULES, AS_OPENAI);
 const embeddings = openaiEmbeddings('azure-v1-embeddings', RULES);
@@ -95,29 +97,12 @@ export const azureOpenai: Provider = {
     { path: '/openai/v1/completions', dialect: completions },
     { path: '/openai/v1/embeddings', dialect: embeddings },
   ],
-  free: [
-    { method: 'GET', path: '/openai/v1/models' },
-    { method: 'GET', path: '/openai/v1/models/*' },
-    { method: 'GET', path: '/openai/v1/responses/*' },
-    { method: 'GET', path: '/openai/v1/responses/*/input_items' },
-    { method: 'POST', path: '/openai/v1/responses/*/cancel' },
-    { method: 'DELETE', path: '/openai/v1/responses/*' },
-    { method: 'GET', path: '/openai/responses/*' },
-    { method: 'GET', path: '/openai/responses/*/input_items' },
-    { method: 'POST', path: '/openai/responses/*/cancel' },
-    { method: 'DELETE', path: '/openai/responses/*' },
-  ],
+  free: FACTS.FREE.calls,
   /**
    * A model router has a price of its own for input, next to that of the model that it chooses:
    * https://learn.microsoft.com/azure/ai-foundry/openai/concepts/model-router, Billing (2026-11).
    */
   rules: { ...OPENAI_VENDOR_RULES, refusedModels: /-search-(preview|api)|deep-research|model-router/ },
-  /**
-   * Azure bills an error if the service did work: a content filter or an input limit (400), a timeout (408). It does
-   * not bill failed authentication (401) and rate limits (429).
-   * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/manage-costs, HTTP error response code and billing
-   * status; …/concepts/content-filter
-   */
   // https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota and …/spillover-traffic-management; recorded answers.
   answerHeaders: [
     'openai-*',
@@ -128,13 +113,7 @@ export const azureOpenai: Provider = {
     'operation-location',
     'api-supported-versions',
   ],
-  refusals: [
-    { status: 400, code: 'content_filter', billing: 'billed' },
-    { status: 400, code: 'context_length_exceeded', billing: 'billed' },
-    { status: 401, billing: 'free' },
-    { status: 408, billing: 'billed' },
-    { status: 429, billing: 'free' },
-  ],
+  refusals: FACTS.REFUSALS.errors,
   // Deployments are often named after their model.
   models: OPENAI_MODELS,
 };

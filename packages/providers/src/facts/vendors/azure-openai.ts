@@ -1,0 +1,44 @@
+import type { FreeCalls, Group, Refusals } from '../fact.ts';
+
+/** Next to the fields of OpenAI. */
+export const CHAT_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
+  date: '2026-11-22',
+  entries: {
+    user_security_context: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** Calls that are free. All others are billed. */
+export const FREE: FreeCalls = {
+  source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
+  date: '2026-11-21',
+  calls: [
+    { method: 'GET', path: '/openai/v1/models' },
+    { method: 'GET', path: '/openai/v1/models/*' },
+    { method: 'GET', path: '/openai/v1/responses/*' },
+    { method: 'GET', path: '/openai/v1/responses/*/input_items' },
+    { method: 'POST', path: '/openai/v1/responses/*/cancel' },
+    { method: 'DELETE', path: '/openai/v1/responses/*' },
+    { method: 'GET', path: '/openai/responses/*' },
+    { method: 'GET', path: '/openai/responses/*/input_items' },
+    { method: 'POST', path: '/openai/responses/*/cancel' },
+    { method: 'DELETE', path: '/openai/responses/*' },
+  ],
+};
+
+/** Azure bills an error if the service did work: a content filter or an input limit (400), a timeout (408). It does not bill failed authentication (401) and rate limits (429). */
+export const REFUSALS: Refusals = {
+  source:
+    'https://learn.microsoft.com/azure/ai-foundry/openai/how-to/manage-costs, HTTP error response code and billing status; …/concepts/content-filter',
+  date: '2026-11-22',
+  errors: [
+    { status: 400, code: 'content_filter', billing: 'billed' },
+    { status: 400, code: 'context_length_exceeded', billing: 'billed' },
+    { status: 401, billing: 'free' },
+    { status: 408, billing: 'billed' },
+    { status: 429, billing: 'free' },
+  ],
+};

@@ -1,0 +1,79 @@
+import type { ModelPrice } from '../../prices/rates.ts';
+import { type ByModel, type FreeCalls, K, type Models, type Refusals, type UsageForm } from '../fact.ts';
+
+/** The window is the input limit of the page; output is counted apart. */
+export const MODELS: Models = {
+  source: 'https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1',
+  date: '2026-11-24',
+  models: {
+    'gemini-1.5-flash': { window: K * K, output: 8_192 },
+    'gemini-1.5-flash-8b': { window: K * K, output: 8_192 },
+    'gemini-1.5-pro': { window: 2 * K * K, output: 8_192 },
+    'gemini-2.0-flash': { window: K * K, output: 8_192 },
+    'gemini-2.0-flash-lite': { window: K * K, output: 8_192 },
+    'gemini-2.5-pro': { window: K * K, output: 65_536, thinks: true },
+    'gemini-2.5-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-2.5-flash-lite': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3-pro': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.1-pro': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.1-flash-lite': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.5-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.5-flash-lite': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.6-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.7-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-3.8-flash': { window: K * K, output: 65_536, thinks: true },
+    'gemini-pro-latest': { window: K * K, output: 65_536, thinks: true },
+    'gemini-flash-latest': { window: K * K, output: 65_536, thinks: true },
+    'gemini-flash-lite-latest': { window: K * K, output: 65_536, thinks: true },
+    'gemini-embedding-001': { window: 2_048 },
+    'gemini-embedding-2': { window: 8_192 },
+    'gemma-3-27b-it': { window: 128 * K, output: 8_192 },
+    'gemma-4-26b-a4b-it': { window: 256 * K, output: 32_768, thinks: true },
+    'gemma-4-31b-it': { window: 256 * K, output: 32_768, thinks: true },
+  },
+};
+
+/** How it states usage and errors. Both names of the bound become `maxOutputTokens`, which includes thoughts; errors come in a list of one. */
+export const OPENAI_USAGE = {
+  source: 'https://ai.google.dev/gemini-api/docs/openai',
+  date: '2026-11-22',
+  standardTier: undefined,
+  asksUsage: true,
+  lastWord: '[DONE]',
+  errors: ['error object', 'error list'],
+} as const satisfies UsageForm;
+
+/** Calls that are free. All others are billed. */
+export const FREE: FreeCalls = {
+  source: 'https://ai.google.dev/api',
+  date: '2026-11-21',
+  calls: [
+    { method: 'GET', path: '/*/models' },
+    { method: 'GET', path: '/*/models/*' },
+    { method: 'POST', path: '/*/models/*:countTokens' },
+    { method: 'GET', path: '/*/openai/models' },
+    { method: 'GET', path: '/*/openai/models/*' },
+  ],
+};
+
+/** A request that fails with a 400 or 500 error is not charged. */
+export const REFUSALS: Refusals = {
+  source: 'https://ai.google.dev/gemini-api/docs/billing',
+  date: '2026-11-22',
+  errors: [
+    { status: 400, billing: 'free' },
+    { status: 500, billing: 'free' },
+  ],
+};
+
+/** Imagen: $0.02, $0.04 and $0.06 for an image of any size. */
+export const UNIT_PRICES: ByModel<ModelPrice> = {
+  source: 'https://ai.google.dev/gemini-api/docs/pricing, Imagen',
+  date: '2026-11-22',
+  models: {
+    'imagen-4.0-fast-generate-001': { images: 20_000 },
+    'imagen-4.0-generate-001': { images: 40_000 },
+    'imagen-4.0-ultra-generate-001': { images: 60_000 },
+  },
+};

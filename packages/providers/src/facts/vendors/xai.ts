@@ -1,0 +1,109 @@
+import {
+  type FreeCalls,
+  type Group,
+  K,
+  type Models,
+  type Names,
+  type Refusals,
+  type UsageForm,
+} from '../fact.ts';
+
+/** No maximum of output is published apart from the window. */
+export const MODELS: Models = {
+  source:
+    'https://docs.x.ai/docs/models, read through the list of litellm 1.109.1 and @pydantic/genai-prices 0.1.8',
+  date: '2026-11-24',
+  models: {
+    'grok-2': { window: 128 * K, output: 128 * K },
+    'grok-3': { window: 128 * K, output: 128 * K },
+    'grok-3-fast': { window: 128 * K, output: 128 * K },
+    'grok-3-mini': { window: 128 * K, output: 128 * K, thinks: true },
+    'grok-3-mini-fast': { window: 128 * K, output: 128 * K, thinks: true },
+    'grok-4': { window: 256 * K, output: 256 * K, thinks: true },
+    'grok-4-fast-reasoning': { window: 2_000_000, output: 2_000_000, thinks: true },
+    'grok-4-fast-non-reasoning': { window: 2_000_000, output: 2_000_000 },
+    'grok-4-1-fast-reasoning': { window: 2_000_000, output: 2_000_000, thinks: true },
+    'grok-4-1-fast-non-reasoning': { window: 2_000_000, output: 2_000_000 },
+    'grok-4.20': { window: K * K, output: K * K, thinks: true },
+    'grok-4.20-reasoning': { window: K * K, output: K * K, thinks: true },
+    'grok-4.20-non-reasoning': { window: K * K, output: K * K },
+    'grok-4.3': { window: K * K, output: K * K, thinks: true },
+    'grok-4.5': { window: 500_000, output: 500_000, thinks: true },
+    'grok-4.6': { window: 500_000, output: 500_000, thinks: true },
+    'grok-4.7': { window: 500_000, output: 500_000, thinks: true },
+    'grok-code-fast-1': { window: 256 * K, output: 256 * K, thinks: true },
+    'grok-build-0.1': { window: 256 * K, output: 256 * K, thinks: true },
+  },
+};
+
+/** Another call fetches a deferred answer. Live search has a fee for each source. */
+export const CHAT_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: 'https://docs.x.ai/docs/api-reference; `xai-sdk` 1.21, chat.py',
+  date: '2026-11-22',
+  entries: {
+    metadata: { effect: 'harmless' },
+    store: { effect: 'harmless' },
+    safety_identifier: { effect: 'harmless' },
+    prompt_cache_key: { effect: 'harmless' },
+    deferred: { effect: 'harmless', values: [false], reason: 'the answer would not carry the usage' },
+    search_parameters: { effect: 'refused', reason: 'searches have a fee, and their number has no bound' },
+  },
+} as const satisfies Group;
+
+/** A price for each image must be the dearest of its resolutions and qualities. */
+export const IMAGE_FIELDS = {
+  at: '',
+  of: 'fields',
+  source: '`xai-sdk` 1.21, image.py; https://docs.x.ai/docs/guides/image-generation: 1 to 10 images',
+  date: '2026-11-27',
+  entries: {
+    aspect_ratio: { effect: 'harmless' },
+    resolution: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** How it states usage and errors. Reasoning is counted separately from the completion. */
+export const USAGE = {
+  source: 'https://docs.x.ai/docs/api-reference',
+  date: '2026-11-22',
+  standardTier: undefined,
+  asksUsage: true,
+  lastWord: '[DONE]',
+  reasoningApart: true,
+  errors: ['error object', 'error text'],
+} as const satisfies UsageForm;
+
+/** What xAI bills for these counts, in parts of a dollar. */
+export const FREE_USAGE: Names = {
+  source: 'https://docs.x.ai/docs/api-reference',
+  date: '2026-11-26',
+  names: ['cost_in_usd_ticks'],
+};
+
+/** Calls that are free. All others are billed. */
+export const FREE: FreeCalls = {
+  source: 'https://docs.x.ai/developers/model-capabilities/text/comparison',
+  date: '2026-11-21',
+  calls: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
+    { method: 'GET', path: '/v1/responses/*' },
+    { method: 'DELETE', path: '/v1/responses/*' },
+  ],
+};
+
+/** xAI charges $0.05 for a request whose violation it finds before generation, and the generation otherwise. Such a 403 has the code of missing permissions and the text `Content violates usage guidelines. Team: …, Failed check: …` in `error`. */
+export const REFUSALS: Refusals = {
+  source: 'https://docs.x.ai/docs/pricing#usage-guidelines-violation-fee',
+  date: '2026-11-22',
+  errors: [
+    {
+      status: 403,
+      messageStart: 'Content violates usage guidelines',
+      billing: 'billed',
+      feeMicrousd: 50_000,
+    },
+  ],
+};
