@@ -41,8 +41,8 @@ export type VendorRules = {
    */
   readonly withHighestPrice?: (body: JsonObject, rates: ModelPrice) => JsonObject;
   /**
-   * Counts of its usage, and parts of its answers, that no dialect knows and that cost nothing here. Names are those of
-   * `usage/known.ts`.
+   * Counts of its usage, and parts of its answers, that no dialect knows and that cost nothing here. Names are as in
+   * `facts/counts.ts`.
    */
   readonly freeUsage?: KnownCounts;
   /** Fields and kinds of objects that no list of this version has, with their effects (`nameOfPlace`). */

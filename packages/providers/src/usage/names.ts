@@ -1,4 +1,4 @@
-/** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
+/** Names of counts and of parts of answers (`facts/counts.ts`); `x.*` is everything in `x`. */
 export const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
 
 /** Names of betas. */
