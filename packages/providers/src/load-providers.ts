@@ -5,6 +5,7 @@ import { HARMLESS_NAME } from './bounds/beyond-lists.ts';
 import { type Declared, strictestPlaces } from './bounds/declared.ts';
 import { isJsonObject } from './json.ts';
 import { BUNDLED_KNOWLEDGE, type Knowledge, withKnowledge } from './knowledge/knowledge.ts';
+import { DATE, placeEntry, SOURCE } from './knowledge/place.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
 import type { Provider } from './provider.ts';
@@ -117,6 +118,13 @@ const HARMLESS_MAX = 32;
 /** So many deployments are enough for any resource. */
 const DEPLOYMENTS_MAX = 1_000;
 
+const namedPlace = z
+  .string()
+  .regex(
+    HARMLESS_NAME,
+    'expected the name of a field or of a kind, such as "messages[].note" or "input[].type=x"',
+  );
+
 const entrySchema = z.strictObject({
   deployments: z
     .record(z.string().min(1), z.string().min(1))
@@ -131,16 +139,11 @@ const entrySchema = z.strictObject({
       z.string().regex(USAGE_NAME, 'expected the name of a count or a part, such as "energy_wh" or "cost.*"'),
     )
     .optional(),
-  harmless_fields: z
-    .array(
-      z
-        .string()
-        .regex(
-          HARMLESS_NAME,
-          'expected the name of a field or of a kind, such as "messages[].note" or "input[].type=x"',
-        ),
-    )
-    .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
+  harmless_fields: z.array(namedPlace).max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`).optional(),
+  fields: z
+    .record(namedPlace, placeEntry({ source: SOURCE.optional(), date: DATE.optional() }))
+    .transform((places) => new Map(Object.entries(places)))
+    .refine(({ size }) => size <= HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   harmless_betas: z
     .array(z.string().regex(BETA_NAME, 'expected the name of a beta, such as "new-thing-2026-12-01"'))
@@ -212,15 +215,17 @@ function movedTo(address: string, { originIn: _, statesInput, ...fixed }: Provid
 
 const withDeclared = (
   rules: VendorRules,
-  { free_usage, harmless_fields, harmless_betas }: z.infer<typeof entrySchema>,
+  { free_usage, fields, harmless_fields, harmless_betas }: z.infer<typeof entrySchema>,
 ): VendorRules => ({
   ...rules,
   ...(free_usage && { freeUsage: new Set([...(rules.freeUsage ?? []), ...free_usage]) }),
-  ...(harmless_fields && { declared: strictestPlaces([rules.declared, harmlessPlaces(harmless_fields)]) }),
+  ...((fields ?? harmless_fields) && {
+    declared: strictestPlaces([rules.declared, harmlessPlaces(harmless_fields), fields]),
+  }),
   ...(harmless_betas && { harmlessBetas: [...(rules.harmlessBetas ?? []), ...harmless_betas] }),
 });
 
-const harmlessPlaces = (names: readonly string[]) =>
+const harmlessPlaces = (names: readonly string[] = []) =>
   new Map(names.map((name): [string, Declared] => [name, { effect: 'harmless' }]));
 
 /** A server that speaks the APIs of several providers extends them all. The first decides its address and its key. */

@@ -50,6 +50,28 @@ const WHOLE = { ...CITED, effect: 'whole window' };
 const FEE = { ...CITED, effect: 'fee', unit: 'web_searches', most: 3, runs: 4 };
 const REFUSED = { ...CITED, effect: 'refused', reason: 'has a fee since yesterday' };
 
+test.each(Object.keys(PATHS) as (keyof typeof PATHS)[])(
+  'an entry of PROVIDERS_FILE has the effects of a knowledge file at %s, and the stricter of both counts',
+  (provider) => {
+    const note = { note: 'x'.repeat(500) };
+    const by = (effect: object, ofFile: object = {}) =>
+      boundOf(provider, ofFile, note, JSON.stringify({ [provider]: { fields: { note: effect } } }));
+    for (const entry of [HARMLESS, WHOLE, FEE, REFUSED]) {
+      const { source: _, date: __, ...uncited } = entry;
+      expect(by(uncited)).toEqual(boundOf(provider, { note: entry }, note));
+      expect(by(entry, { note: HARMLESS })).toEqual(by(entry));
+      expect(by(HARMLESS, { note: entry })).toEqual(by(entry));
+    }
+    // A field that this version knows keeps its bound.
+    const free = JSON.stringify({ [provider]: { fields: { thread: { effect: 'harmless' } } } });
+    const known = { type: 'continue' };
+    if (provider === 'anthropic')
+      expect(boundOf(provider, {}, { thread: known }, free)).toMatchObject({
+        unbounded: { param: 'thread.type' },
+      });
+  },
+);
+
 describe.each(Object.keys(PATHS) as (keyof typeof PATHS)[])('at %s, a field that no list has', (provider) => {
   const note = { note: 'x'.repeat(500) };
 

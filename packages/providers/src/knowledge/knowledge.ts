@@ -5,9 +5,9 @@ import { type Declared, isLooser, strictestPlaces } from '../bounds/declared.ts'
 import { isTokens } from '../json.ts';
 import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from '../kept/listed.ts';
 import { NAME_MAX_CHARS } from '../model-names.ts';
-import { FEE_UNITS } from '../prices/rates.ts';
 import type { ModelRow, Provider } from '../provider.ts';
 import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
+import { DATE, placeEntry, SOURCE } from './place.ts';
 
 /** The entries of a file about one provider, beyond this version's own lists. */
 type Additions = {
@@ -23,7 +23,7 @@ type Additions = {
 export type Knowledge = Listed & { readonly providers: ReadonlyMap<string, Additions> };
 
 /**
- * No more than this version's own lists, which are in the code. `data/knowledge.json` publishes for earlier versions what is new in them
+ * No more than this version's own lists (`facts/`). `data/knowledge.json` publishes for earlier versions what is new in them
  * and harmless by itself; a test compares its id and its date.
  */
 export const BUNDLED_KNOWLEDGE: Knowledge = {
@@ -38,19 +38,7 @@ const MODEST = { depth: 10, parts: 100_000 };
 const MOST = 500;
 
 /** Each entry says where it is from and when it was read, for the people who review it. */
-const cited = { source: z.string().min(1).max(500), date: z.iso.date() };
-
-const place = z.discriminatedUnion('effect', [
-  z.strictObject({ ...cited, effect: z.enum(['harmless', 'whole window']) }),
-  z.strictObject({
-    ...cited,
-    effect: z.literal('fee'),
-    unit: z.enum(FEE_UNITS),
-    most: z.int().min(1).max(1_000),
-    runs: z.int().min(0).max(1_000),
-  }),
-  z.strictObject({ ...cited, effect: z.literal('refused'), reason: z.string().min(1).max(200) }),
-]);
+const cited = { source: SOURCE, date: DATE };
 
 const tokens = z.number().refine(isTokens, 'expected a whole number of tokens').optional();
 const model = z.strictObject({ ...cited, window: tokens, output: tokens, thinks: z.boolean() });
@@ -62,11 +50,11 @@ const named = <T extends z.ZodType>(name: z.ZodType<string, string>, entry: T) =
     .default({} as never);
 
 const file = z.strictObject({
-  date: z.iso.date(),
+  date: DATE,
   providers: z.record(
     z.string(),
     z.strictObject({
-      fields: named(z.string().regex(HARMLESS_NAME, 'is no name of a field or a kind'), place),
+      fields: named(z.string().regex(HARMLESS_NAME, 'is no name of a field or a kind'), placeEntry(cited)),
       betas: named(
         z.string().regex(BETA_NAME, 'is no name of a beta'),
         z.strictObject({ ...cited, effect: z.enum(['harmless', 'refused']) }),
@@ -94,7 +82,7 @@ export function readKnowledge(text: string, origin: Origin): Knowledge {
   const providers = Object.entries(read.data.providers).map(([id, each]): [string, Additions] => [
     id,
     {
-      places: mapOf(each.fields, ({ source: _, date: __, ...declared }): Declared => declared),
+      places: new Map(Object.entries(each.fields)),
       betas: mapOf(each.betas, ({ effect }) => effect),
       models: mapOf(
         each.models,
