@@ -12,12 +12,13 @@ export { type CompiledConfig, compileConfig } from './config/compile-config.ts';
 export { fieldOverFixed } from './config/fixed-config.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
-export type { FreeCall } from './facts/fact.ts';
+export type { Encoding, FreeCall } from './facts/fact.ts';
+export { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './facts/rates.ts';
 export type { JsonObject } from './json.ts';
 export { BUNDLED_KNOWLEDGE, type Knowledge, readKnowledge } from './knowledge/knowledge.ts';
-export { loadProviders, ProvidersFileError, readProvidersFile } from './load-providers.ts';
+export { loadProviders, ProvidersFileError, readProvidersFile } from './knowledge/load-providers.ts';
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
-export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';
+export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
 export {
   checkCallPath,
@@ -33,7 +34,6 @@ export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
-export { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
 export { type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
 export {
   type AwsSignature,
@@ -53,7 +53,16 @@ export {
   largestFee,
   type VendorRefusals,
 } from './refusals.ts';
-export type { Bound, ModelFacts, RequestFacts, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
+export type {
+  Bound,
+  CountTokens,
+  ModelFacts,
+  RequestFacts,
+  Spend,
+  StreamReader,
+  Unbounded,
+  Usage,
+} from './spend.ts';
 export type { Doubt, Reported } from './usage/record.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';

@@ -1,7 +1,6 @@
 import type { Dialect, ErrorShape } from './dialect.ts';
-import type { FreeCall, Models } from './facts/fact.ts';
-import type { Encoding } from './openai/count-tokens.ts';
-import type { CacheWrites, ModelPrice } from './prices/rates.ts';
+import type { Encoding, FreeCall, Models } from './facts/fact.ts';
+import type { CacheWrites, ModelPrice } from './facts/rates.ts';
 import type { VendorRefusals } from './refusals.ts';
 import type { VendorRules } from './vendor-rules.ts';
 

@@ -1,6 +1,5 @@
+import type { ModelPrice } from './facts/rates.ts';
 import type { JsonObject } from './json.ts';
-import type { CountTokens } from './openai/count-tokens.ts';
-import type { ModelPrice } from './prices/rates.ts';
 import type { Reported, Statement } from './usage/record.ts';
 
 /**
@@ -9,6 +8,9 @@ import type { Reported, Statement } from './usage/record.ts';
  * `output_tokens` (all output, reasoning included), `output_reasoning_tokens`, `output_audio_tokens`, `web_searches`…
  */
 export type Usage = Readonly<Record<string, number>>;
+
+/** The most tokens of a text, whatever stands before and after it. */
+export type CountTokens = (text: string) => number;
 
 /** The facts about a model that a bound needs. A fact that is not known is undefined. */
 export type ModelFacts = {

@@ -1,8 +1,7 @@
 import { boundBeyond, type CompiledPlaces, compilePlaces, FILLS_ANY_WINDOW } from './bounds/beyond-lists.ts';
 import { type DeclaredPlaces, strictestPlaces } from './bounds/declared.ts';
+import type { ModelPrice } from './facts/rates.ts';
 import type { JsonObject } from './json.ts';
-import type { ModelPrice } from './prices/rates.ts';
-import { addStated, largestOf, type ReadStated, statedIn, withStated } from './prices/stated-cost.ts';
 import type {
   Bounded,
   CallFacts,
@@ -14,6 +13,7 @@ import type {
   Unbounded,
   Usage,
 } from './spend.ts';
+import { addStated, largestOf, type ReadStated, statedIn, withStated } from './stated-cost.ts';
 import { isNamedIn, type KnownCounts } from './usage/known-counts.ts';
 import { type Reported, type Statement, UsageRecord } from './usage/record.ts';
 

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { ErrorShape } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
+import type { Encoding } from './facts/fact.ts';
 import { endsInSuffixes, NAME_MAX_CHARS } from './model-names.ts';
-import type { Encoding } from './openai/count-tokens.ts';
 import { openaiErrors } from './openai/errors.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';

@@ -16,10 +16,13 @@ import { endpoint } from './spend/native-call.ts';
 
 const FOLDER = new URL('../src/facts/', import.meta.url);
 
+/** The types of facts, and the names of units. */
+const TYPES = ['fact.ts', 'rates.ts'];
+
 /** Every list of every file, by file and name. */
 const lists = await Promise.all(
   readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && file !== 'fact.ts')
+    .filter((file) => file.endsWith('.ts') && !TYPES.includes(file))
     .map(async (file) => {
       const found = (await import(new URL(file, FOLDER).href)) as Readonly<Record<string, unknown>>;
       return Object.entries(found).map(([name, list]): [string, unknown] => [`${file} ${name}`, list]);

@@ -1,4 +1,4 @@
-import type { FEE_UNITS } from '../prices/rates.ts';
+import type { FEE_UNITS } from '../facts/rates.ts';
 
 /**
  * The effect of a field, or of the kind of an object, on the bound of a call, where no list of this version has it.

@@ -1,5 +1,5 @@
-import type { FEE_UNITS } from '../prices/rates.ts';
 import type { VendorRefusal } from '../refusals.ts';
+import type { FEE_UNITS } from './rates.ts';
 
 /** Where a fact is from, and the day on which it was last read there. */
 export type Cited = { readonly source: string; readonly date: string };
@@ -46,6 +46,9 @@ export type ByModel<T> = Cited & { readonly models: Readonly<Record<string, T>> 
 export type Models = ByModel<
   Partial<Cited> & { readonly window?: number; readonly output?: number; readonly thinks?: true }
 >;
+
+/** The encodings whose ranks and patterns OpenAI publishes (https://github.com/openai/tiktoken, openai_public.py). */
+export type Encoding = 'o200k_base' | 'cl100k_base';
 
 /** The tokens in "1K" of a context window. */
 export const K = 1_024;

@@ -1,7 +1,6 @@
 import type { Problem } from '@presign/schema';
 import { knowledgeFiles } from '@presign/schema/tables';
 import { type KeepList, type Kept, keepList, type ListKind } from '../kept/keep-list.ts';
-import { loadProviders } from '../load-providers.ts';
 import type { Provider } from '../provider.ts';
 import {
   BUNDLED_KNOWLEDGE,
@@ -11,6 +10,7 @@ import {
   readKnowledge,
   together,
 } from './knowledge.ts';
+import { loadProviders } from './load-providers.ts';
 
 /** The providers of a running service, with what its knowledge file adds. */
 export type KnowledgeKeeper = {

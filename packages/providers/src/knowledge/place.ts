@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Declared } from '../bounds/declared.ts';
-import { FEE_UNITS } from '../prices/rates.ts';
+import { FEE_UNITS } from '../facts/rates.ts';
 
 /** Where an entry of an operator is from, and when it was read. */
 type CitedShape = {

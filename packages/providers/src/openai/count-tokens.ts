@@ -1,8 +1,5 @@
-/** The encodings whose ranks and patterns OpenAI publishes (https://github.com/openai/tiktoken, openai_public.py). */
-export type Encoding = 'o200k_base' | 'cl100k_base';
-
-/** The most tokens of a text, whatever stands before and after it. */
-export type CountTokens = (text: string) => number;
+import type { Encoding } from '../facts/fact.ts';
+import type { CountTokens } from '../spend.ts';
 
 /**
  * Counts tokens by an encoding's ranks. The count is an upper bound, whatever stands before and after the text. It is exact

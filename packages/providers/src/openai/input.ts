@@ -1,8 +1,7 @@
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
 import { grownByNormalisingAll, grownByRewriting } from '../bounds/count-text.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
-import type { CallFacts, ModelFacts, Unbounded } from '../spend.ts';
-import type { CountTokens } from './count-tokens.ts';
+import type { CallFacts, CountTokens, ModelFacts, Unbounded } from '../spend.ts';
 import type { InputRules } from './rules.ts';
 
 /** The parts of a body whose bytes do not bound their tokens. */

@@ -1,5 +1,5 @@
 import type { ModelPrice as ListedRates } from '@pydantic/genai-prices';
-import type { CacheWrites, ModelPrice } from './rates.ts';
+import type { CacheWrites, ModelPrice } from '../facts/rates.ts';
 
 /** An operator's price, with the rates of cache writes that it leaves out, where the vendor states how they follow from the input's. */
 export function withCacheWrites(price: ModelPrice, writes: CacheWrites | undefined): ModelPrice {

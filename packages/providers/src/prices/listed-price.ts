@@ -1,6 +1,8 @@
 import { calcPrice, type ModelPrice as ListedRates, type ModelInfo } from '@pydantic/genai-prices';
+import { type CacheWrites, FEE_UNITS, MEDIA_KINDS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
 import { isJsonObject } from '../json.ts';
 import type { Usage } from '../spend.ts';
+import { microusdOf } from '../stated-cost.ts';
 import { withListedWrites } from './cache-writes.ts';
 import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
 import {
@@ -9,14 +11,12 @@ import {
   feesOf,
   isTokens,
   kindsOf,
-  microusdOf,
   otherUnits,
   type Pricing,
   tokensMicrousd,
 } from './price.ts';
 import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
-import { type CacheWrites, FEE_UNITS, MEDIA_KINDS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
 
 const HOUR_MS = 3_600_000;
 /** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */

@@ -1,5 +1,5 @@
+import { FEE_UNITS, TOKEN_KINDS } from '../facts/rates.ts';
 import type { Usage } from '../spend.ts';
-import { FEE_UNITS, TOKEN_KINDS } from './rates.ts';
 
 /** A part of a call's cost: so many units at this rate, in microdollars for a million tokens or for each other unit. */
 export type PriceLine = { readonly unit: string; readonly count: number; readonly rate: number };

@@ -1,6 +1,6 @@
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
 import type { Usage } from '../spend.ts';
 import { linesOf, type PriceLine, type TokenKind } from './price-lines.ts';
-import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
 
 /** Rates are whole microdollars per million tokens. */
 const PER_MTOK = 1_000_000n;
@@ -164,15 +164,6 @@ function sumOf(
 
 export const ceilMicrousd = (microusdTimesMillion: bigint): number =>
   Number((microusdTimesMillion + PER_MTOK - 1n) / PER_MTOK);
-
-/**
- * Converts dollars, a float, to whole microdollars, rounded up. It rounds to picodollars first, so that floating-point
- * noise ($0.000195 is 0.00019500000000000002) does not add a microdollar.
- */
-export const microusdOf = (usd: number): number => Number(ceilTo(BigInt(Math.round(usd * 1e12)), 1_000_000n));
-
-const ceilTo = (value: bigint, unit: bigint): bigint =>
-  value > 0n ? (value + unit - 1n) / unit : value / unit;
 
 /** The cost of this many tokens in microdollars, rounded up. */
 export const tokensMicrousd = (tokens: number, ratePerMtok: number): number =>

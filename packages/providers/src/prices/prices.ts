@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { ModelInfo } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
+import type { CacheWrites, ModelPrice } from '../facts/rates.ts';
 import { isJsonObject } from '../json.ts';
 import { NAME_MAX_CHARS } from '../model-names.ts';
 import type { Provider } from '../provider.ts';
@@ -9,7 +10,6 @@ import { withCacheWrites } from './cache-writes.ts';
 import { entryOf, listedPricing, listedRates, type Sought } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
-import type { CacheWrites, ModelPrice } from './rates.ts';
 
 /**
  * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,

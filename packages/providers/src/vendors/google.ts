@@ -3,6 +3,7 @@ import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, NAMES, NO_OUTPUT } from '../dialect.ts';
 import * as IMAGEN from '../facts/gemini.ts';
+import type { ModelPrice } from '../facts/rates.ts';
 import * as FACTS from '../facts/vendors/google.ts';
 import { geminiErrors } from '../gemini/errors.ts';
 import {
@@ -18,7 +19,6 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import type { ModelPrice } from '../prices/rates.ts';
 import { BEARER, type Provider, rowsOf } from '../provider.ts';
 
 /**

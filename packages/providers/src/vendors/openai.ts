@@ -1,6 +1,7 @@
 import { allow } from '../bounds/allow-list.ts';
 import { compileGroup } from '../bounds/compile-group.ts';
 import { OPENAI_FIELDS, OPENAI_PARTS } from '../facts/openai/chat.ts';
+import type { ModelPrice } from '../facts/rates.ts';
 import * as FACTS from '../facts/vendors/openai.ts';
 import { textOf } from '../json.ts';
 import { openaiChat } from '../openai/chat.ts';
@@ -12,7 +13,6 @@ import { openaiResponses } from '../openai/responses.ts';
 import { serverToolsOf } from '../openai/responses-fields.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { openaiSpeech } from '../openai/speech.ts';
-import type { ModelPrice } from '../prices/rates.ts';
 import { BEARER, type ModelRows, type Provider, rowsOf } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 

@@ -9,8 +9,8 @@ import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { SAMPLING, thinkingBudget, thinkingFields } from '../openai/fields.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { type ReadStated, statedInParts, statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, type Provider } from '../provider.ts';
+import { type ReadStated, statedInParts, statedMicrousd } from '../stated-cost.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
 /** Its rules where it follows OpenAI. */

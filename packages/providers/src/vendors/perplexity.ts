@@ -6,8 +6,8 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { type ReadStated, statedInParts } from '../prices/stated-cost.ts';
 import { BEARER, type Provider, rowsOf } from '../provider.ts';
+import { type ReadStated, statedInParts } from '../stated-cost.ts';
 
 /** Its rules where it follows OpenAI. */
 const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };

@@ -4,8 +4,8 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiImages } from '../openai/images.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, type Provider, rowsOf } from '../provider.ts';
+import { statedMicrousd } from '../stated-cost.ts';
 
 /** Its rules where it follows OpenAI. */
 const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { TOKEN_KINDS } from '../../src/facts/rates.ts';
 import {
   BUILT_IN_PROVIDERS,
   BUNDLED_PRICES,
@@ -10,7 +11,6 @@ import {
   pricingOf,
   type Usage,
 } from '../../src/index.ts';
-import { TOKEN_KINDS } from '../../src/prices/rates.ts';
 
 const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-21T12:00:00Z') };
 const MOST = Number.MAX_SAFE_INTEGER;

@@ -1,5 +1,5 @@
-import type { ModelPrice } from '../../prices/rates.ts';
 import { type ByModel, type FreeCalls, K, type Models, type Refusals, type UsageForm } from '../fact.ts';
+import type { ModelPrice } from '../rates.ts';
 
 /** The window is the input limit of the page; output is counted apart. */
 export const MODELS: Models = {

@@ -1,5 +1,5 @@
-import type { ModelPrice } from '../../prices/rates.ts';
 import type { ByModel, FreeCalls, Group, Models, UsageForm } from '../fact.ts';
+import type { ModelPrice } from '../rates.ts';
 
 /** The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000. */
 export const MODELS: Models = {

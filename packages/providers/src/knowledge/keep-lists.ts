@@ -1,6 +1,6 @@
-import { type KnowledgeKeeper, keepKnowledge } from '../knowledge/keep-knowledge.ts';
+import { type KeepList, type ListSchedule, NO_SOURCE } from '../kept/keep-list.ts';
 import { keepPrices, type PriceKeeper } from '../prices/keep-prices.ts';
-import { type KeepList, type ListSchedule, NO_SOURCE } from './keep-list.ts';
+import { type KnowledgeKeeper, keepKnowledge } from './keep-knowledge.ts';
 
 /** The lists that an operator may keep current. */
 export type ListSources = {

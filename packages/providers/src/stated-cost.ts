@@ -1,7 +1,6 @@
-import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
-import type { StreamReader } from '../spend.ts';
-import type { Reported, StatedCost } from '../usage/record.ts';
-import { microusdOf } from './price.ts';
+import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from './json.ts';
+import type { StreamReader } from './spend.ts';
+import type { Reported, StatedCost } from './usage/record.ts';
 
 /** Reads the usage of one answer. `model` is the one that the answer names, or ''. */
 export type ReadStated = (usage: JsonObject, model: string) => StatedCost;
@@ -30,6 +29,15 @@ export function statedInParts(held: unknown, whole: string, parts: readonly stri
 }
 
 const MOST_USD = 1_000_000_000;
+
+/**
+ * Converts dollars, a float, to whole microdollars, rounded up. It rounds to picodollars first, so that floating-point
+ * noise ($0.000195 is 0.00019500000000000002) does not add a microdollar.
+ */
+export const microusdOf = (usd: number): number => Number(ceilTo(BigInt(Math.round(usd * 1e12)), 1_000_000n));
+
+const ceilTo = (value: bigint, unit: bigint): bigint =>
+  value > 0n ? (value + unit - 1n) / unit : value / unit;
 
 /** The statement of an answer, or of an event of a stream. It may be a response, or an event that has one, or a message. */
 export function statedIn(answer: unknown, read: ReadStated): StatedCost {

@@ -1,17 +1,17 @@
 import { readNamedFile } from '@presign/schema';
 import * as z from 'zod';
-import { answerHeaderProblem } from './answers/answer-headers.ts';
-import { HARMLESS_NAME } from './bounds/beyond-lists.ts';
-import { type Declared, strictestPlaces } from './bounds/declared.ts';
-import { isJsonObject } from './json.ts';
-import { BUNDLED_KNOWLEDGE, type Knowledge, withKnowledge } from './knowledge/knowledge.ts';
-import { DATE, placeEntry, SOURCE } from './knowledge/place.ts';
-import { checkCallPath } from './path.ts';
-import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
-import type { Provider } from './provider.ts';
-import { BETA_NAME, USAGE_NAME } from './usage/names.ts';
-import { strictest, type VendorRules } from './vendor-rules.ts';
-import { BUILT_IN_PROVIDERS } from './vendors.ts';
+import { answerHeaderProblem } from '../answers/answer-headers.ts';
+import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';
+import { type Declared, strictestPlaces } from '../bounds/declared.ts';
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
+import { isJsonObject } from '../json.ts';
+import { checkCallPath } from '../path.ts';
+import type { Provider } from '../provider.ts';
+import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
+import { strictest, type VendorRules } from '../vendor-rules.ts';
+import { BUILT_IN_PROVIDERS } from '../vendors.ts';
+import { BUNDLED_KNOWLEDGE, type Knowledge, withKnowledge } from './knowledge.ts';
+import { DATE, placeEntry, SOURCE } from './place.ts';
 
 /** An error in PROVIDERS_FILE. Its message is one line that names the entry and the field, and shows an example. */
 export class ProvidersFileError extends Error {
