@@ -59,3 +59,16 @@ function code(length: number, seed: number): string {
   for (let i = 0; text.length < length; i++) text += line(i);
   return text.slice(0, length);
 }
+
+/** A chat of so many bytes whose text can be counted in tokens. */
+export function chatBody(bytes: number): string {
+  const messages: object[] = [];
+  const body = { model: 'gpt-4o-mini', max_tokens: 500, messages };
+  for (let turn = 0; ; turn++) {
+    const left = bytes - JSON.stringify(body).length;
+    if (left < 200) return JSON.stringify(body);
+    const words = `In turn ${turn} a spend limit is a hard cap, whoever calls and however often`;
+    const content = prose(Math.min(2_000, left - 60), words);
+    messages.push({ role: turn % 2 === 0 ? 'user' : 'assistant', content });
+  }
+}

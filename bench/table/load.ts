@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
 import { cpuMicros, rssOf } from '../processes.ts';
-import { agentBody } from './agent-body.ts';
+import { agentBody, chatBody } from './agent-body.ts';
 
 /** 80 events of a stream. */
 export const EVENT_COUNT = 80;
@@ -62,6 +62,8 @@ export const LOADS = {
   in32k: load('json', agentBody(32 * KB), 1_800, 308),
   in256k: load('json', agentBody(256 * KB), 1_800, 308, 16),
   in1m: { ...load('json', agentBody(1_024 * KB), 1_800, 308, 16), leastSeconds: 4 },
+  chat32k: load('json', chatBody(32 * KB), 1_800, 308),
+  chat256k: load('json', chatBody(256 * KB), 1_800, 308, 16),
   out200k: load('long', ask({}), 200_000, 308),
   burst: load('burst', STREAM, EVENT_COUNT * 60, 86),
   paced: { ...load('paced', STREAM, EVENT_COUNT * 60, 86, 128), leastSeconds: 6 },

@@ -129,7 +129,15 @@ function asPeer(
   const to = { origin, paths: limited };
   const targets = {
     ...{ json: to, burst: to, paced: to, rate: to },
-    ...{ in32k: to, in256k: to, in1m: to, out200k: to, free256k: { origin, paths: unlimited } },
+    ...{
+      in32k: to,
+      in256k: to,
+      in1m: to,
+      out200k: to,
+      chat32k: to,
+      chat256k: to,
+      free256k: { origin, paths: unlimited },
+    },
     ...{
       counted32k: { origin, paths: short32k },
       counted256k: { origin, paths: short256k },

@@ -44,7 +44,17 @@ type Line = { readonly what: string; readonly id: RowId; readonly figure: string
 
 const MICROS: readonly RowId[] = ['json', 'free', 'burst', 'paced', 'mcp', 'tls'];
 const SIZES: readonly RowId[] = [
-  ...(['in32k', 'in256k', 'in1m', 'free256k', 'counted32k', 'counted256k', 'out200k'] as const),
+  ...([
+    'in32k',
+    'in256k',
+    'in1m',
+    'free256k',
+    'chat32k',
+    'counted32k',
+    'chat256k',
+    'counted256k',
+    'out200k',
+  ] as const),
 ];
 const LINES: readonly Line[] = [
   ...[...MICROS, ...SIZES].map((id): Line => ({ what: `${ROWS[id]}, µs`, id, figure: 'cpuUs' })),

@@ -29,8 +29,10 @@ export const CALLED: Partial<Record<RowId, Load | undefined>> = {
   in256k: LOADS.in256k,
   in1m: LOADS.in1m,
   free256k: LOADS.in256k,
-  counted32k: LOADS.in32k,
-  counted256k: LOADS.in256k,
+  chat32k: LOADS.chat32k,
+  counted32k: LOADS.chat32k,
+  chat256k: LOADS.chat256k,
+  counted256k: LOADS.chat256k,
   out200k: LOADS.out200k,
   rate: undefined,
 };

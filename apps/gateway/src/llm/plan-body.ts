@@ -89,7 +89,8 @@ function workOf(call: Unplanned, bytes: Uint8Array, rulesText: string | undefine
   const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
   const limited = { costLimited: policy.costLimited, tokenLimited: policy.tokenLimited };
-  return { bytes, need, target, method, now, providerId: provider.id, grantId: grant.id, rulesText, limited };
+  const of = { providerId: provider.id, grantId: grant.id, accountId: policy.accountId };
+  return { ...of, bytes, need, target, method, now, rulesText, limited };
 }
 
 /** A copy, because the parts are sent as they are. */

@@ -24,6 +24,7 @@ import type { CounterOf, Unplannable } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
 import { givesBack, type Limited, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
+import { CountMemory } from './count-memory.ts';
 
 /** The data that a worker starts with. */
 export type WorkerStart = {
@@ -72,7 +73,9 @@ function collectSoon(bytes: number): void {
 export function count(work: PlanWork): Timed<CountReply | undefined> {
   collectSoon(work.bytes.length);
   return timed(() => {
-    const planned = planWork(providers, prices, work, counterOf);
+    const planned = planWork(providers, prices, work, (encoding) =>
+      countsKnown.of(work.accountId, encoding, counterOf(encoding)),
+    );
     if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
     const { hold, inputTokens, worstTokens } = planned.plan;
     return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
@@ -89,6 +92,7 @@ export type CountReply = {
 
 /** The rules of the grants whose bodies this worker has read lately. */
 const rulesKnown = new RulesMemory(4 * 1024 * 1024);
+const countsKnown = new CountMemory();
 const toolsKnown = new ToolMemory<ToolArguments>(4 * 1024 * 1024);
 
 /** Ranks take a few megabytes for each encoding, so they are read with the first call that needs them. */
@@ -137,6 +141,7 @@ export type PlanWork = {
   readonly method: string;
   readonly target: Target;
   readonly grantId: string;
+  readonly accountId: string;
   /** The source of the grant's rules, as JSON. Undefined: it has none, or the body obeys them already. */
   readonly rulesText: string | undefined;
   readonly limited: Limited;
