@@ -21,7 +21,7 @@ export function sparedByEscape(json: Uint8Array, at: number): number {
   return low >= 0xdc00 && low <= 0xdfff ? 8 : 0;
 }
 
-/** The code unit of an escape; 0 if it is none. */
+/** The code unit of an escape; 0 if the digits are not hexadecimal. */
 function unitAt(json: Uint8Array, at: number): number {
   let unit = 0;
   for (let i = at + 2; i < at + 6; i++) {

@@ -46,7 +46,7 @@ export type Scan = {
    * Undefined: it has a number with an exponent, which may be written longer.
    */
   readonly compactBytes: number | undefined;
-  /** Of the object at the top. */
+  /** The members of the object at the top. */
   readonly members: readonly Member[];
   /**
    * The first name that readers may understand differently, with the names that lead to it (`metadata.tags[2].id`): its object has it

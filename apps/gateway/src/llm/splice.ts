@@ -4,7 +4,7 @@ import type { JsonObject, Scan } from '@presign/schema';
 export type Came = { readonly raw: Buffer; readonly json: JsonObject; readonly scan: Scan };
 
 /**
- * The bytes of a body to send. Members that are as they came keep their bytes, because most of a body is: to write a long body anew
+ * The bytes of a body to send. Members that are as they came keep their bytes, because most of a body is: to write a long body again
  * takes longer than to read it.
  * @param sent shares the members of `came.json` that did not change
  */
