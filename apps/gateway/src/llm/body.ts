@@ -28,7 +28,7 @@ export type Content = {
   readonly raw: Body;
   /** The body as JSON, if it was read. */
   readonly json: JsonObject | undefined;
-  /** What a pass over the bytes of that JSON has found. */
+  /** The result of a pass over the bytes of that JSON. */
   readonly scan?: Scan;
 };
 
