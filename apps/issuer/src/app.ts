@@ -25,10 +25,10 @@ import { getPath } from 'hono/utils/url';
 import { serveConsole } from './console/serve-console.ts';
 import { signIn } from './console/sign-in.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
-import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
 import { answerError } from './middleware/errors.ts';
+import { inTime } from './middleware/in-time.ts';
 import { reference } from './openapi/docs-page.ts';
 import { ROUTES } from './routes.ts';
 

@@ -7,7 +7,7 @@ import { webhookDeliveries } from '@presign/schema/webhook-tables';
 import type { Meter } from '@presign/telemetry/metrics';
 import { sql } from 'drizzle-orm';
 import type { IssuerDeps, IssuerMetrics } from './deps.ts';
-import { inTime } from './in-time.ts';
+import { inTime } from './middleware/in-time.ts';
 
 /** Bounds of buckets, in seconds. */
 const REQUEST = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -8,10 +8,10 @@ import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/sch
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
-import { forgetAudit } from './audit/audit-log.ts';
 import { extendCalendars, forgetWindows } from './budgets/calendars.ts';
 import { forgetSessions } from './console/sign-in.ts';
 import type { IssuerDeps } from './deps.ts';
+import { forgetAudit } from './events/audit-log.ts';
 import { eraseCredentials } from './grants/erase-credentials.ts';
 import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
 import { goOnRevoking } from './grants/revoke-issued.ts';

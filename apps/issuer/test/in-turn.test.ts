@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { inTurn } from '../src/in-time.ts';
 import { CallerLeft } from '../src/middleware/caller-left.ts';
+import { inTurn } from '../src/middleware/in-time.ts';
 
 /** A request of an account, as far as the queue looks at it. */
 const of = (accountId: string, { signal } = new AbortController()) =>

@@ -12,15 +12,15 @@ import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { announceBudgets } from '../events/announce-budgets.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { announcedUnder, type ChangedBudget } from '../events/levels.ts';
 import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
 import { refuseDeadUrls } from '../grants/refuse-dead.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
-import { announceBudgets } from '../webhooks/announce-budgets.ts';
-import { announcedUnder, type ChangedBudget } from '../webhooks/levels.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import {
   describeBudget,
   findBudget,

@@ -10,10 +10,10 @@ import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
 import { and, eq, isNull, ne } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { storeCalendar } from './calendars.ts';
 import { ANY, describeBudget, findBudget, type Scope } from './describe-budget.ts';
 

@@ -12,12 +12,12 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
 import { and, eq, gt, isNull, lte, or, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { IssuerDeps } from '../deps.ts';
 import { liveWindow } from '../grants/live-figures.ts';
 import { sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 
 /** `GET /v1/budgets`: the account's shared budgets, newest first, with deleted ones. */
 export const listBudgets = route(

@@ -8,7 +8,7 @@ import {
 } from '@presign/schema';
 import { apiKeys, virtualKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
-import { byCli } from '../audit/audit-log.ts';
+import { byCli } from '../events/audit-log.ts';
 import { describeApiKey, makeApiKey } from '../keys/api-keys.ts';
 import { endApiKey } from '../keys/change-api-key.ts';
 import { endVirtualKey } from '../keys/change-virtual-key.ts';

@@ -9,7 +9,7 @@ import {
 import type { Database } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
-import { byCli, recordChange } from '../audit/audit-log.ts';
+import { byCli, recordChange } from '../events/audit-log.ts';
 import { auditedFields, changedLimits, describeAccount, storeAccount } from '../keys/accounts.ts';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { change, END, RESUME, SUSPEND } from '../keys/suspend-account.ts';

@@ -4,10 +4,8 @@ import type { Transaction } from '@presign/schema/database';
 import { and, desc, eq, lte, notInArray } from 'drizzle-orm';
 import type { Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { recordChange } from '../audit/audit-log.ts';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { findApiKey } from '../middleware/authenticate.ts';
+import { recordChange } from '../events/audit-log.ts';
 import {
   eraseSession,
   hashSession,
@@ -16,7 +14,9 @@ import {
   readSession,
   SESSION_SECONDS,
   writeSession,
-} from './cookie.ts';
+} from '../identity/cookie.ts';
+import { findApiKey } from '../middleware/authenticate.ts';
+import { inTime } from '../middleware/in-time.ts';
 
 /** Sessions of one API key. The oldest end when there are more. */
 const MOST_SESSIONS = 20;

@@ -12,11 +12,11 @@ import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { mayRead, refuseUnseen } from '../identity/may-see.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeGrant } from './describe-grant.ts';
 import { liveFigures } from './live-figures.ts';
-import { mayRead, refuseUnseen } from './may-see.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
   type AskedChange,

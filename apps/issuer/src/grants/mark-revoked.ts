@@ -2,7 +2,7 @@ import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, asc, eq, type SQL } from 'drizzle-orm';
-import { announceRevoked } from '../webhooks/announce-grants.ts';
+import { announceRevoked } from '../events/announce-grants.ts';
 
 /**
  * Marks those of these grants that are alive as revoked, and announces them. The others keep the end that they had. A session

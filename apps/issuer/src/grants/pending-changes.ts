@@ -13,8 +13,8 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, budgets, credentials, grants, pendingChanges, virtualKeys } from '@presign/schema/tables';
 import { and, asc, eq, gt, inArray, isNotNull, notExists, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
-import { inTime } from '../in-time.ts';
-import { PENDING } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { PENDING } from '../middleware/route.ts';
 import { writeLimits } from './store-limits.ts';
 
 /** Identifies the rows of one request's change, or of all grants of an API key, whose revocation takes many transactions. */

@@ -3,7 +3,7 @@ import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, type SQL } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
-import { checkFirstLimit } from '../issue/check-callable.ts';
+import { checkFirstLimit } from './check-callable.ts';
 
 /**
  * Refuses the first limit of a budget that live URLs draw on, if no call of one of them could pass under it.

@@ -2,11 +2,11 @@ import { causeOf, type Pending, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { apiKeys, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { issuesWritten } from '../issue/standing.ts';
-import { PENDING } from '../route.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { issuesWritten } from '../identity/standing.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { PENDING } from '../middleware/route.ts';
 import { applyChange, type ChangeId } from './pending-changes.ts';
 import { lockSessions, revokeIn } from './revoke.ts';
 

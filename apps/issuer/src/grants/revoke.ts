@@ -4,10 +4,10 @@ import { timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions } from '@presign/schema/tables';
 import { and, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { markRevoked } from './mark-revoked.ts';
 import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pending-changes.ts';
 

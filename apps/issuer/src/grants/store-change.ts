@@ -15,12 +15,12 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { asc, eq, inArray, type SQL } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, ApiKey, IssuerDeps } from '../deps.ts';
-import { checkFirstLimit } from '../issue/check-callable.ts';
-import { costAbove } from '../issue/obey-account.ts';
-import { signGrant } from '../issue/sign.ts';
-import { maySeeUrl, type Viewer } from './may-see.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { maySeeUrl, type Viewer } from '../identity/may-see.ts';
+import { checkFirstLimit } from './check-callable.ts';
+import { costAbove } from './obey-account.ts';
+import { signGrant } from './sign.ts';
 import { storeLimits } from './store-limits.ts';
 
 /** A change of a URL, and the API key that asks for it. */

@@ -5,7 +5,7 @@ import { budgets, grants } from '@presign/schema/tables';
 import { asc, eq, inArray } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../deps.ts';
-import { announcedUnder } from '../webhooks/levels.ts';
+import { announcedUnder } from '../events/levels.ts';
 
 type Budget = typeof budgets.$inferSelect;
 

@@ -4,7 +4,7 @@ import { partitions } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
-import { refuseEnded, STANDING_ACCOUNT, standingKey } from './standing.ts';
+import { refuseEnded, STANDING_ACCOUNT, standingKey } from '../identity/standing.ts';
 
 type GrantRow = typeof grants.$inferSelect;
 

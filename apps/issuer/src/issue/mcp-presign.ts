@@ -20,16 +20,22 @@ import { budgets, credentialContext, credentials, grants } from '@presign/schema
 import { eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
+import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
+import {
+  answerBundle,
+  type IssuedBundle,
+  type IssuedServer,
+  signServers,
+  wholeSecond,
+} from '../grants/sign.ts';
+import { mustStand } from '../identity/standing.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
-import { route } from '../route.ts';
-import { joinSession } from '../sessions.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
+import { joinSession } from '../sessions/get-session.ts';
 import { type BundleRows, type InsertBundle, prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
-import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
-import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
-import { mustStand } from './standing.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Prices, type Provider, pricedModels, pricingOf } from '@presign/providers';
 import { type ModelsAnswer, modelsAnswer, modelsQuery } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
-import { route } from '../route.ts';
+import { route } from '../middleware/route.ts';
 
 /** `GET /v1/models`: the models that a spend limit can hold for, and the lists that price them. */
 export const listModels = route(

@@ -18,10 +18,6 @@ import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables'
 import { and, eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
-import { route } from '../route.ts';
-import { joinSession } from '../sessions.ts';
 import {
   type Asked,
   checkConfig,
@@ -32,12 +28,16 @@ import {
   checkTokens,
   couldDie,
   findProvider,
-} from './check-callable.ts';
+} from '../grants/check-callable.ts';
+import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
+import { type IssuedGrant, signGrant, wholeSecond } from '../grants/sign.ts';
+import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
+import { joinSession } from '../sessions/get-session.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
 import { lockLimits } from './lock-limits.ts';
-import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
-import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
 

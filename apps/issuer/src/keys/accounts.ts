@@ -18,12 +18,12 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { eq, getTableColumns } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { Actor } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeApiKey, newApiKey } from './api-keys.ts';
 
 /** `POST /v1/accounts`: creates an account with its first API key. Only this answer shows the key. */

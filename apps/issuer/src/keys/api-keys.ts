@@ -17,13 +17,13 @@ import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
 import { requireScope } from '../middleware/authenticate.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 
 /** `POST /v1/api-keys`: creates a key. Only this answer shows it. */
 export const createApiKey = route(

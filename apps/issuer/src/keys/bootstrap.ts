@@ -1,7 +1,7 @@
 import { apiKeyHint, hashApiKey } from '@presign/crypto';
 import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
-import { byItself, recordChange } from '../audit/audit-log.ts';
+import { byItself, recordChange } from '../events/audit-log.ts';
 
 /** The account of the operator's own key. */
 export const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';

@@ -4,12 +4,12 @@ import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, ApiKey, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
 import { requireScope } from '../middleware/authenticate.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey, seconds } from './api-keys.ts';
 
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */

@@ -12,13 +12,13 @@ import type { Transaction } from '@presign/schema/database';
 import { credentials, grants, virtualKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { applyChange, type ChangeId, queueCredential, queueLimits } from '../grants/pending-changes.ts';
 import { refuseDeadUrls } from '../grants/refuse-dead.ts';
 import { checkRevision, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
 /** `PATCH /v1/virtual-keys/{id}`: once answered, every call on every gateway is judged by the new budget. */

@@ -11,7 +11,7 @@ import {
 import type { ApiKey } from '../deps.ts';
 import { readPolicy } from '../issue/obey-policy.ts';
 import { hasScope } from '../middleware/authenticate.ts';
-import { route } from '../route.ts';
+import { route } from '../middleware/route.ts';
 
 /** `GET /v1/limits`: what the API key of the request may issue, and how large its requests may be. */
 export const getLimits = route(

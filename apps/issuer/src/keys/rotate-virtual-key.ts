@@ -9,12 +9,12 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { checkKey } from '../grants/check-callable.ts';
 import { applyChange, queueCredential } from '../grants/pending-changes.ts';
-import { inTime } from '../in-time.ts';
-import { checkKey } from '../issue/check-callable.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
 /** `POST /v1/virtual-keys/{id}/rotate`: once answered, every call on every gateway uses the new key. */

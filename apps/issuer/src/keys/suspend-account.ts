@@ -2,11 +2,11 @@ import { type AuditAction, accountParams, type Pending, RefusedError } from '@pr
 import type { Transaction } from '@presign/schema/database';
 import { accounts, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { applyChange, queueAccount, queueCredential } from '../grants/pending-changes.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { type Account, describeAccount } from './accounts.ts';
 
 /** `POST /v1/accounts/{id}/suspend`: every gateway refuses its calls and cuts those under way, until it resumes. */

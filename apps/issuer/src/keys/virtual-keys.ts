@@ -16,14 +16,14 @@ import {
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
-import { recordChange } from '../audit/audit-log.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { checkKey, findProvider } from '../grants/check-callable.ts';
 import { liveFigures } from '../grants/live-figures.ts';
 import { sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { checkKey, findProvider } from '../issue/check-callable.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 
 /** `POST /v1/virtual-keys`: stores a provider's key under an id that callers issue URLs with. */
 export const createVirtualKey = route(

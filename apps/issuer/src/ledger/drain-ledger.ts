@@ -16,12 +16,12 @@ import { budgets, grants } from '@presign/schema/tables';
 import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
+import { announceBudgets } from '../events/announce-budgets.ts';
+import { announceThresholds, recordSettled } from '../events/announce-settled.ts';
+import type { ChangedBudget } from '../events/levels.ts';
 import { markRevoked } from '../grants/mark-revoked.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
 import { addLateCalls, holdMarks } from '../usage/sum-days.ts';
-import { announceBudgets } from '../webhooks/announce-budgets.ts';
-import { announceThresholds, recordSettled } from '../webhooks/announce-settled.ts';
-import type { ChangedBudget } from '../webhooks/levels.ts';
 import { ledgerRow } from './ledger-row.ts';
 
 type LedgerDeps = {

@@ -5,9 +5,9 @@ import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
-import { hashSession, readSession } from '../console/cookie.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
-import { inTime } from '../in-time.ts';
+import { hashSession, readSession } from '../identity/cookie.ts';
+import { inTime } from './in-time.ts';
 
 /** Precision of `last_used_at`, so that a busy key does not cost a write for each request. */
 const LAST_USED_STEP_MS = 60_000;

@@ -6,7 +6,7 @@ import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
-import { inTime } from '../in-time.ts';
+import { inTime } from './in-time.ts';
 
 /** How long a key is valid. */
 const REMEMBER_MS = REQUEST_LIMITS.idempotency_key_seconds * 1000;

@@ -1,5 +1,5 @@
 import { idempotencyKey, pendingAnswer } from '@presign/schema';
-import { isRepeatable, type Shape } from '../route.ts';
+import { isRepeatable, type Shape } from '../middleware/route.ts';
 import { describeRefusals, headersOf, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 

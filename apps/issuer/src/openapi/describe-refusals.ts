@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, errorEnvelope } from '@presign/schema';
-import { isRepeatable, type Shape } from '../route.ts';
+import { isRepeatable, type Shape } from '../middleware/route.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 /** Every code that a route may answer with: its own, and those of all routes of its kind. */

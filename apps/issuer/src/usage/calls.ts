@@ -12,9 +12,9 @@ import {
 } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { and, asc, eq } from 'drizzle-orm';
-import { inTime, inTurn } from '../in-time.ts';
-import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
+import { inTime, inTurn } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeLedgerRow, type LedgerRow, toSeconds } from './describe-row.ts';
 
 /** Calls are ordered by the time at which they settled. */

@@ -16,9 +16,9 @@ import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
 import { pump } from '../answers/pump.ts';
 import type { IssuerEnv } from '../deps.ts';
-import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
-import { route } from '../route.ts';
+import { inTurn } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { findMarks, selectUsage, type UsageAsked, type UsageMarks } from './sum-calls.ts';
 
 /**

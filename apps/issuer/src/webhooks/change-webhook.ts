@@ -10,11 +10,11 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerEnv } from '../deps.ts';
+import { recordChange } from '../events/audit-log.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import {
   auditedFields,
   checkUrl,

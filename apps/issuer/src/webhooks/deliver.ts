@@ -11,9 +11,9 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
-import { announceResets } from './announce-budgets.ts';
-import { announceExpired } from './announce-grants.ts';
-import { announceUsage } from './announce-settled.ts';
+import { announceResets } from '../events/announce-budgets.ts';
+import { announceExpired } from '../events/announce-grants.ts';
+import { announceUsage } from '../events/announce-settled.ts';
 import { type Claimed, claimDeliveries, type Ended, markDelivery } from './delivery-queue.ts';
 import { signMessage } from './secret.ts';
 

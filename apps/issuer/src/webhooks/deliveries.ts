@@ -11,11 +11,11 @@ import type { Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { Actor } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { findWebhook, isOwnWebhook, type WebhookRow } from './endpoints.ts';
 
 /** `GET /v1/webhooks/{id}/deliveries`: the deliveries to an endpoint in the last 30 days, newest first. */

@@ -18,12 +18,12 @@ import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns } from 'drizzle-orm';
 import * as z from 'zod';
-import { hostOf, recordChange } from '../audit/audit-log.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { hostOf, recordChange } from '../events/audit-log.ts';
 import { sendRevision } from '../grants/store-limits.ts';
-import { inTime } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** Each event is written once for each endpoint. */

@@ -12,14 +12,9 @@ import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { recordChange } from '../audit/audit-log.ts';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
-import { inTime } from '../in-time.ts';
-import { route } from '../route.ts';
-import { findSession } from '../sessions.ts';
-import { summaryOf } from './list-sessions.ts';
-import { mayRead, refuseUnseen } from './may-see.ts';
-import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
+import { recordChange } from '../events/audit-log.ts';
+import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
 import {
   type AskedChange,
   findGrants,
@@ -28,8 +23,13 @@ import {
   lockGrants,
   storeChange,
   urlOf,
-} from './store-change.ts';
-import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
+} from '../grants/store-change.ts';
+import { checkRevision, lockBudgets, sendRevision } from '../grants/store-limits.ts';
+import { mayRead, refuseUnseen } from '../identity/may-see.ts';
+import { inTime } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
+import { findSession } from './get-session.ts';
+import { summaryOf } from './list-sessions.ts';
 
 /** `PATCH /v1/sessions/{id}`: the session's name and metadata, and the limits and ends of all its live URLs at once. */
 export const changeSession = route(

@@ -5,7 +5,7 @@ import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { accounts, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
-import { inTime } from '../in-time.ts';
+import { inTime } from '../middleware/in-time.ts';
 
 /** How long a request waits to be counted. */
 const COUNTING_MS = 250;

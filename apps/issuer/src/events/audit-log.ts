@@ -3,8 +3,8 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
 import { lt, sql } from 'drizzle-orm';
 import type { Actor } from '../deps.ts';
-import { mustNotHaveEnded } from '../issue/standing.ts';
-import { recordEvents } from '../webhooks/events.ts';
+import { mustNotHaveEnded } from '../identity/standing.ts';
+import { recordEvents } from './record-events.ts';
 
 /** A change. `before` and `after` have the changed fields as an answer of the API shows them, and nothing secret. */
 type Change = {

@@ -1,8 +1,8 @@
 import { RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
-import type { IssuerEnv } from './deps.ts';
-import { CallerLeft, leavingOf } from './middleware/caller-left.ts';
-import { DATABASE_UNAVAILABLE } from './middleware/errors.ts';
+import type { IssuerEnv } from '../deps.ts';
+import { CallerLeft, leavingOf } from './caller-left.ts';
+import { DATABASE_UNAVAILABLE } from './errors.ts';
 
 /** Longer than a request waits for an earlier one with its `Idempotency-Key`, shorter than clients wait for an answer. */
 const LONGEST_MS = 8_000;

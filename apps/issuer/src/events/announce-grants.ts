@@ -3,7 +3,7 @@ import { statusInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
-import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
+import { type AccountEvent, recordEvents, subscribersOf } from './record-events.ts';
 
 /** A grant that this transaction has revoked. */
 type RevokedGrant = { readonly id: string; readonly accountId: string };

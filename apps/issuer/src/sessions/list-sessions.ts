@@ -10,10 +10,10 @@ import type { Database } from '@presign/schema/database';
 import { isActiveInSql, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, count as counted, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
+import { after, micros, newestFirst, pageOfRows, upTo } from '../answers/page.ts';
 import type { IssuerDeps } from '../deps.ts';
-import { inTurn } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows, upTo } from '../page.ts';
-import { route } from '../route.ts';
+import { inTurn } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 
 /** `GET /v1/sessions`: the account's sessions, newest first. */
 export const listSessions = route(

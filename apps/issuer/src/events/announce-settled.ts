@@ -7,7 +7,6 @@ import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { describeLedgerRow, type LedgerRow } from '../usage/describe-row.ts';
-import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
 import {
   type ChangedBudget,
   type Crossing,
@@ -16,6 +15,7 @@ import {
   markAnnounced,
   wasExhausted,
 } from './levels.ts';
+import { type AccountEvent, recordEvents, subscribersOf } from './record-events.ts';
 
 type Grant = typeof grants.$inferSelect;
 /** Grants have no limit of tokens in all. */

@@ -5,8 +5,8 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { scopeOf } from '../budgets/describe-budget.ts';
-import { type AccountEvent, recordEvents } from './events.ts';
 import { type ChangedBudget, type Crossing, crossingsOf, markAnnounced, wasExhausted } from './levels.ts';
+import { type AccountEvent, recordEvents } from './record-events.ts';
 
 /**
  * Records `budget.threshold` for each threshold that a window of a shared budget has reached, and `budget.exhausted`. The

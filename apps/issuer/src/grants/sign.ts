@@ -18,7 +18,7 @@ import {
   RefusedError,
 } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
-import { route } from '../route.ts';
+import { route } from '../middleware/route.ts';
 
 /** The fields of a grant that its token needs, of whatever kind it is. */
 type Issued = {

@@ -11,11 +11,11 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
-import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
-import { whileStanding } from './issue/standing.ts';
-import { requireScope } from './middleware/authenticate.ts';
-import { unlessLeft } from './middleware/caller-left.ts';
-import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './middleware/idempotency.ts';
+import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
+import { whileStanding } from '../identity/standing.ts';
+import { requireScope } from './authenticate.ts';
+import { unlessLeft } from './caller-left.ts';
+import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './idempotency.ts';
 
 /** The request and answer of a route, and the scope it needs. The OpenAPI document is generated from these. */
 export type Shape = {

@@ -10,16 +10,16 @@ import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
-import type { IssuerDeps } from './deps.ts';
-import { describeGrant } from './grants/describe-grant.ts';
-import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './grants/list-sessions.ts';
-import { liveFigures } from './grants/live-figures.ts';
-import { lockSessions, revoke } from './grants/revoke.ts';
-import { revokeIssuedBy } from './grants/revoke-issued.ts';
-import { sendRevision } from './grants/store-limits.ts';
-import { inTurn } from './in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from './page.ts';
-import { route } from './route.ts';
+import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { describeGrant } from '../grants/describe-grant.ts';
+import { liveFigures } from '../grants/live-figures.ts';
+import { lockSessions, revoke } from '../grants/revoke.ts';
+import { revokeIssuedBy } from '../grants/revoke-issued.ts';
+import { sendRevision } from '../grants/store-limits.ts';
+import { inTurn } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
+import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './list-sessions.ts';
 
 /** `GET /v1/sessions/{id}`: a session and a page of its grants, with their limits, uses and spending. */
 export const getSession = route(

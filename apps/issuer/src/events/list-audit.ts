@@ -16,12 +16,12 @@ import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
+import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { pump } from '../answers/pump.ts';
 import type { ApiKey, IssuerEnv, Scope } from '../deps.ts';
-import { inTurn } from '../in-time.ts';
 import { hasScope } from '../middleware/authenticate.ts';
-import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
-import { route } from '../route.ts';
+import { inTurn } from '../middleware/in-time.ts';
+import { route } from '../middleware/route.ts';
 import { describeEntry } from './audit-log.ts';
 
 /** Entries are ordered by the time of their change. */
