@@ -1,4 +1,4 @@
-import { describeApi, type OpenApi } from '@presign/issuer';
+import { describeApi, type OpenApi, ROUTES } from '@presign/issuer';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
@@ -12,7 +12,7 @@ export type Answered = {
   readonly text: string;
 };
 
-export const api: OpenApi = describeApi('http://issuer.example');
+export const api: OpenApi = describeApi(ROUTES, 'http://issuer.example');
 
 const ajv = new Ajv2020({ strict: true, allErrors: true, formats: fullFormats, validateFormats: true });
 ajv.addSchema(compilable({ $id: 'api', $defs: api.components.schemas }));

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describeApi } from '@presign/issuer';
+import { describeApi, ROUTES } from '@presign/issuer';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { api, faultOf, undocumented } from '../harness/documented.ts';
@@ -33,7 +33,7 @@ describe('the document', () => {
   test('is served at /openapi.json to everyone, with the address of its issuer', async () => {
     const answer = await fetch(`${stack.issuerUrl}/openapi.json`);
     expect(answer.headers.get('content-type')).toBe('application/json');
-    expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(describeApi(stack.issuerUrl))));
+    expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(describeApi(ROUTES, stack.issuerUrl))));
   });
 
   test('is kept as docs/reference/openapi.json, which docs/generate-openapi.ts prints', () => {
@@ -231,7 +231,7 @@ describe('the page at /docs', () => {
 
   test('has every operation, tag and event of the OpenAPI document', async () => {
     const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
-    const own = JSON.parse(JSON.stringify(describeApi(stack.issuerUrl)));
+    const own = JSON.parse(JSON.stringify(describeApi(ROUTES, stack.issuerUrl)));
     expect(document).toMatchObject({ info: own.info, paths: own.paths, webhooks: own.webhooks });
     expect(document.tags.slice(0, own.tags.length)).toEqual(own.tags);
     expect(document['x-tagGroups'].flatMap(({ tags }) => tags).sort()).toEqual(

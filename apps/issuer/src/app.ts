@@ -24,7 +24,8 @@ import { matchedRoutes } from 'hono/route';
 import { getPath } from 'hono/utils/url';
 import { serveConsole } from './console/serve-console.ts';
 import { signIn } from './console/sign-in.ts';
-import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
+import type { IssuerDeps } from './deps.ts';
+import type { ApiKey, IssuerEnv } from './identity/caller.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
 import { answerError } from './middleware/errors.ts';
@@ -84,7 +85,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.notFound((c) => refuse(noRoute(c), c));
 
   probes(app, deps);
-  reference(app, deps);
+  reference(app, ROUTES, deps);
   signIn(app, deps);
   serveConsole(app, deps);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);

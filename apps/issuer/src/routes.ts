@@ -18,8 +18,9 @@ import { deleteAccount, resumeAccount, suspendAccount } from './keys/suspend-acc
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './middleware/route.ts';
 import { changeSession } from './sessions/change-session.ts';
-import { getSession, revokeSession, revokeSessions } from './sessions/get-session.ts';
+import { getSession } from './sessions/get-session.ts';
 import { listSessions } from './sessions/list-sessions.ts';
+import { revokeSession, revokeSessions } from './sessions/revoke-sessions.ts';
 import { getCall, getRefusals, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { changeWebhook, enableWebhook, rotateWebhookSecret } from './webhooks/change-webhook.ts';

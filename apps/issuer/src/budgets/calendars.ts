@@ -4,7 +4,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, pendingChanges } from '@presign/schema/tables';
 import { and, eq, inArray, isNotNull, lt, notExists, type SQL, sql } from 'drizzle-orm';
 import { Temporal } from 'temporal-polyfill';
-import type { IssuerDeps } from '../deps.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** Windows that are stored before they begin. So gateways go on for weeks without an issuer. */
 const AHEAD: Readonly<Record<BudgetWindow, number>> = {
@@ -149,7 +149,7 @@ const LEAST_DAYS = 7;
  * @returns whether there may be more
  */
 export async function forgetWindows(
-  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
+  { db, now }: Pick<RouteDeps, 'db' | 'now'>,
   keptDays: number,
 ): Promise<boolean> {
   const days = Math.max(keptDays, LEAST_DAYS);

@@ -6,27 +6,28 @@ import {
   budgetParams,
   type Pending,
   RefusedError,
+  scopeOf,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { announceBudgets } from '../events/announce-budgets.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { announcedUnder, type ChangedBudget } from '../events/levels.ts';
 import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
 import { refuseDeadUrls } from '../grants/refuse-dead.ts';
-import { checkRevision, sendRevision } from '../grants/store-limits.ts';
+import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import {
   describeBudget,
   findBudget,
   type Limits,
   limitsOf,
-  scopeOf,
   selectBudgets,
   thresholdsOf,
 } from './describe-budget.ts';
@@ -82,7 +83,7 @@ type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<Issu
 type Settings = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
-async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string) {
+async function lock(tx: Transaction, { now }: RouteDeps, by: Actor, id: string) {
   const own = and(eq(sharedBudgets.accountId, by.accountId), eq(sharedBudgets.id, id));
   const locked = await tx.select().from(sharedBudgets).where(own).for('no key update');
   const [row] = locked.length === 0 ? [] : await selectBudgets(tx, now()).where(own);
@@ -92,7 +93,7 @@ async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string)
 
 async function change(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   asked: Asked,
   { name, max_uses: uses, cost_limit: cost, tokens, thresholds }: BudgetChange,
 ): Promise<ChangeId> {
@@ -127,7 +128,7 @@ async function change(
 /** Refuses a first limit of money or tokens under which no call of a live URL of the budget could pass. */
 async function refuseDead(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { id, accountId, isTemplate }: typeof sharedBudgets.$inferSelect,
   [before, after]: readonly [Limits, Limits],
 ): Promise<void> {
@@ -142,7 +143,7 @@ async function refuseDead(
     await refuseDeadUrls(tx, deps, ofBudget, { of: 'tokens', param: 'tokens' });
 }
 
-async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string): Promise<ChangeId> {
+async function remove(tx: Transaction, deps: RouteDeps, by: Actor, id: string): Promise<ChangeId> {
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
@@ -169,7 +170,7 @@ const BEHIND_MS = 3_600_000;
  */
 async function changeWindows(
   tx: Transaction,
-  { now }: IssuerDeps,
+  { now }: RouteDeps,
   sharedId: string,
   { thresholds, ...limits }: Settings,
 ): Promise<ChangeId> {

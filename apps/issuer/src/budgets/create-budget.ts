@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
+  ANY_VALUE,
   type BudgetRequest,
   budgetAnswer,
   budgetRequest,
@@ -10,12 +11,13 @@ import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
 import { and, eq, isNull, ne } from 'drizzle-orm';
-import type { Actor, IssuerDeps } from '../deps.ts';
 import { recordChange } from '../events/audit-log.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { storeCalendar } from './calendars.ts';
-import { ANY, describeBudget, findBudget, type Scope } from './describe-budget.ts';
+import { describeBudget, findBudget, type Scope } from './describe-budget.ts';
 
 /** `POST /v1/budgets`: URLs that are issued after the answer draw on the budget. */
 export const createBudget = route(
@@ -40,7 +42,7 @@ export const createBudget = route(
 );
 
 /** @throws RefusedError `budget_conflict`, `invalid_request` for a key that the account does not have */
-async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: BudgetRequest): Promise<string> {
+async function store(tx: Transaction, deps: RouteDeps, by: Actor, request: BudgetRequest): Promise<string> {
   const { accountId } = by;
   const partition = homePartition(accountId);
   // One creation at a time, so that two cannot pass what one may not.
@@ -88,7 +90,7 @@ function readScope({ scope }: BudgetRequest): Scope {
     ...{ scope, scopeKey, scopeValue, isTemplate: false },
   });
   const each = (scope: Scope['scope'], value: string, scopeKey = '') =>
-    value === ANY ? { ...by(scope, '', scopeKey), isTemplate: true } : by(scope, value, scopeKey);
+    value === ANY_VALUE ? { ...by(scope, '', scopeKey), isTemplate: true } : by(scope, value, scopeKey);
   if (api_key !== undefined) return by('api_key', api_key);
   if (virtual_key !== undefined) return by('virtual_key', virtual_key);
   if (external_user !== undefined) return each('external_user', external_user);

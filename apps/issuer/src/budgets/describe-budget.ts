@@ -6,6 +6,7 @@ import {
   budgetParams,
   budgetsQuery,
   RefusedError,
+  scopeOf,
 } from '@presign/schema';
 import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
@@ -13,11 +14,11 @@ import { budgets } from '@presign/schema/tables';
 import { and, eq, gt, isNull, lte, or, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
-import type { IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../answers/revision.ts';
 import { liveWindow } from '../grants/live-figures.ts';
-import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** `GET /v1/budgets`: the account's shared budgets, newest first, with deleted ones. */
 export const listBudgets = route(
@@ -70,7 +71,7 @@ export const getBudget = route(
 );
 
 /** @throws RefusedError `not_found` */
-export async function findBudget({ db, now }: Pick<IssuerDeps, 'db' | 'now'>, accountId: string, id: string) {
+export async function findBudget({ db, now }: Pick<RouteDeps, 'db' | 'now'>, accountId: string, id: string) {
   const own = and(eq(sharedBudgets.accountId, accountId), eq(sharedBudgets.id, id));
   const [row] = await inTime(selectBudgets(db, now()).where(own));
   if (!row) throw new RefusedError({ code: 'not_found' });
@@ -130,21 +131,6 @@ export const limitsOf = ({
 /** A budget that was not changed itself has the thresholds of its template. */
 export const thresholdsOf = ({ budget, template }: Pick<Row, 'budget' | 'template'>): number[] =>
   (budget.inherits ? (template ?? budget) : budget).thresholds;
-
-/** The user, or the value, of a template. */
-export const ANY = '*';
-
-/** The scope as the API has it. */
-export const scopeOf = ({
-  scope,
-  scopeKey,
-  scopeValue,
-  isTemplate,
-}: Pick<Row['budget'], 'scope' | 'scopeKey' | 'scopeValue' | 'isTemplate'>): BudgetAnswer['scope'] => {
-  if (scope === 'account') return { account: true };
-  const value = isTemplate ? ANY : scopeValue;
-  return { [scope]: scope === 'metadata' ? { [scopeKey]: value } : value };
-};
 
 /** A shared budget as its account sees it. */
 export async function describeBudget(redis: RedisClient, row: Row): Promise<BudgetAnswer> {

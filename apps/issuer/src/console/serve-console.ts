@@ -3,10 +3,16 @@ import { extname, join, sep } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RefusedError } from '@presign/schema';
 import type { Context, Hono } from 'hono';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
+
+type Files = {
+  /** The folder of the built console. */
+  readonly consoleDir?: string | undefined;
+  readonly gatewayUrl: string;
+};
 
 /** Serves the built console below `/console/`. Without a folder there is no console. */
-export function serveConsole(app: Hono<IssuerEnv>, { consoleDir, gatewayUrl }: IssuerDeps): void {
+export function serveConsole(app: Hono<IssuerEnv>, { consoleDir, gatewayUrl }: Files): void {
   if (consoleDir === undefined) return;
   const policy = policyOf(new URL(gatewayUrl).origin);
   let files: ReadonlyMap<string, Asset> | undefined;

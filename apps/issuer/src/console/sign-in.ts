@@ -4,8 +4,8 @@ import type { Transaction } from '@presign/schema/database';
 import { and, desc, eq, lte, notInArray } from 'drizzle-orm';
 import type { Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { recordChange } from '../events/audit-log.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import {
   eraseSession,
   hashSession,
@@ -17,12 +17,13 @@ import {
 } from '../identity/cookie.ts';
 import { findApiKey } from '../middleware/authenticate.ts';
 import { inTime } from '../middleware/in-time.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** Sessions of one API key. The oldest end when there are more. */
 const MOST_SESSIONS = 20;
 
 /** `POST /console/session` begins a session with an API key, and `DELETE` ends it: the only routes that the console has to itself. */
-export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
+export function signIn(app: Hono<IssuerEnv>, deps: RouteDeps): void {
   const { db, issuerUrl, now } = deps;
   const find = findApiKey(deps);
   const count = countFailedSignIns(now);
@@ -90,7 +91,7 @@ async function storeSession(tx: Transaction, apiKeyId: string, hash: string, now
  * Deletes sessions that are over.
  * @returns false: there are no more
  */
-export async function forgetSessions({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<boolean> {
+export async function forgetSessions({ db, now }: Pick<RouteDeps, 'db' | 'now'>): Promise<boolean> {
   await db.delete(consoleSessions).where(lte(consoleSessions.expiresAt, new Date(now())));
   return false;
 }

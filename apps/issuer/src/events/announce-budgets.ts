@@ -1,10 +1,10 @@
+import { scopeOf } from '@presign/schema';
 import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { scopeOf } from '../budgets/describe-budget.ts';
 import { type ChangedBudget, type Crossing, crossingsOf, markAnnounced, wasExhausted } from './levels.ts';
 import { type AccountEvent, recordEvents } from './record-events.ts';
 

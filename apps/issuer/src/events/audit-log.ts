@@ -2,7 +2,7 @@ import type { AuditAction, AuditEntry, AuditTarget } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
 import { lt, sql } from 'drizzle-orm';
-import type { Actor } from '../deps.ts';
+import type { Actor } from '../identity/caller.ts';
 import { mustNotHaveEnded } from '../identity/standing.ts';
 import { recordEvents } from './record-events.ts';
 

@@ -11,10 +11,12 @@ import { grants } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { mayRead, refuseUnseen } from '../identity/may-see.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { describeGrant } from './describe-grant.ts';
 import { liveFigures } from './live-figures.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
@@ -27,7 +29,7 @@ import {
   storeChange,
   urlOf,
 } from './store-change.ts';
-import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
+import { lockBudgets } from './store-limits.ts';
 
 const params = z.object({ id: z.guid() });
 
@@ -82,14 +84,14 @@ async function findGrant(db: Database | Transaction, accountId: string, id: stri
   return row;
 }
 
-async function answerGrant(deps: IssuerDeps, c: Context<IssuerEnv>, row: GrantRow): Promise<GrantAnswer> {
+async function answerGrant(deps: RouteDeps, c: Context<IssuerEnv>, row: GrantRow): Promise<GrantAnswer> {
   sendRevision(c, row.budgets);
   const live = await liveFigures(deps.redis, row.budgets);
   return { ...describeGrant(row, live, row.sessions, deps.now()), session_id: row.sessions.id };
 }
 
 /** The answer to a change, with what the caller may see. */
-async function answerChange(deps: IssuerDeps, asked: Asked, row: GrantRow): Promise<ChangedGrant> {
+async function answerChange(deps: RouteDeps, asked: Asked, row: GrantRow): Promise<ChangedGrant> {
   const { apiKey, change, c } = asked;
   const { id, expiresAt } = row.grants;
   const url = urlOf(deps, row, change, apiKey);
@@ -105,7 +107,7 @@ type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv>
  * Stores a change, and queues it for Redis. A change that changes nothing is queued again, so that its caller learns when Redis
  * has it.
  */
-async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<ChangeId> {
+async function store(tx: Transaction, deps: RouteDeps, asked: Asked): Promise<ChangeId> {
   const { by, id } = asked;
   const { budgetId, ...found } = (await findGrant(tx, by.accountId, id)).grants;
   refuseUnseen(asked.apiKey, found);

@@ -10,7 +10,7 @@ import {
   whyUncounted,
 } from '@presign/providers';
 import { briefly, isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
-import type { IssuerDeps } from '../deps.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /**
  * Finds the provider that a request names.
@@ -104,7 +104,7 @@ export type Allowed = {
   readonly config: Config;
 };
 
-type PriceDeps = Pick<IssuerDeps, 'prices' | 'now'>;
+type PriceDeps = Pick<RouteDeps, 'prices' | 'now'>;
 
 /** Why no call on a URL could pass under a spend limit. Undefined: one may. */
 const deadByCost = ({ prices, now }: PriceDeps, { provider, config, ...allowed }: Allowed) =>

@@ -1,10 +1,11 @@
+import type { RedisClient } from '@presign/limits';
 import { countRequest } from '@presign/limits';
 import { choosePartition, RefusedError, rateLimited } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { accounts, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
-import type { ApiKey, IssuerDeps } from '../deps.ts';
+import type { ApiKey } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 
 /** How long a request waits to be counted. */
@@ -16,7 +17,7 @@ const COUNTING_MS = 250;
  * @throws RefusedError `account_limit`, `rate_limited`
  */
 export async function obeyAccount(
-  { redis }: Pick<IssuerDeps, 'redis'>,
+  { redis }: { readonly redis: RedisClient },
   { accountId, limits }: ApiKey,
   costLimit: number | undefined,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, type SQL } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { checkFirstLimit } from './check-callable.ts';
 
 /**
@@ -13,7 +13,7 @@ import { checkFirstLimit } from './check-callable.ts';
  */
 export async function refuseDeadUrls(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   which: SQL,
   { of, param }: { readonly of: 'cost' | 'tokens'; readonly param: string },
 ): Promise<void> {

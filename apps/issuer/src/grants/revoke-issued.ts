@@ -1,16 +1,23 @@
+import type { RedisClient } from '@presign/limits';
 import { causeOf, type Pending, RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
+import type { Database, Transaction } from '@presign/schema/database';
 import { apiKeys, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';
+import type { Actor } from '../identity/caller.ts';
 import { issuesWritten } from '../identity/standing.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { PENDING } from '../middleware/route.ts';
 import { applyChange, type ChangeId } from './pending-changes.ts';
 import { lockSessions, revokeIn } from './revoke.ts';
 
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now' | 'log'>;
+type Deps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly now: () => number;
+  readonly log: Logger;
+};
 
 /**
  * Revokes everything that an API key of the account has issued. A key may have issued millions of URLs, so they are revoked

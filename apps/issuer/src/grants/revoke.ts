@@ -4,10 +4,11 @@ import { timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions } from '@presign/schema/tables';
 import { and, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import * as z from 'zod';
-import type { Actor, IssuerDeps } from '../deps.ts';
 import { recordChange } from '../events/audit-log.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { markRevoked } from './mark-revoked.ts';
 import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pending-changes.ts';
 
@@ -19,7 +20,7 @@ import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pend
  * @returns undefined, the answer of a route without a body, once every tombstone stands; else `PENDING`
  */
 export async function revoke(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   by: Actor,
   target: { readonly kind: AuditTarget; readonly id: string },
   which: (tx: Transaction) => Promise<Revoked>,

@@ -17,8 +17,8 @@ import {
   publicKeysAnswer,
   RefusedError,
 } from '@presign/schema';
-import type { IssuerDeps } from '../deps.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** The fields of a grant that its token needs, of whatever kind it is. */
 type Issued = {
@@ -44,7 +44,7 @@ export type IssuedGrant = Issued & {
 };
 
 /** Signs the token of an LLM grant and makes the answer. Ed25519 is deterministic: one grant has one URL. */
-export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
+export function signGrant(deps: RouteDeps, grant: IssuedGrant): PresignAnswer {
   const claims: LlmClaims = {
     ...registeredClaims(deps, grant),
     knd: 'llm',
@@ -70,7 +70,7 @@ export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000
 
 /** The claims that tokens of all kinds have. */
 const registeredClaims = (
-  { issuerUrl, gatewayUrl }: IssuerDeps,
+  { issuerUrl, gatewayUrl }: RouteDeps,
   grant: Issued,
   ofServer: readonly string[] = [],
 ) => ({
@@ -90,7 +90,7 @@ const registeredClaims = (
 });
 
 /** Paths of the allowed length fit. A long model name, or long addresses of the services, may leave no room. */
-function signLlm({ signingKey }: IssuerDeps, claims: LlmClaims): string {
+function signLlm({ signingKey }: RouteDeps, claims: LlmClaims): string {
   try {
     return signToken(claims, signingKey);
   } catch (error) {
@@ -102,7 +102,7 @@ function signLlm({ signingKey }: IssuerDeps, claims: LlmClaims): string {
 }
 
 /** The token carries `config.model` if the provider has the model in its path: the token decides on the path. */
-function modelInPath({ providers }: IssuerDeps, { provider, config }: IssuedGrant): { mdl?: string } {
+function modelInPath({ providers }: RouteDeps, { provider, config }: IssuedGrant): { mdl?: string } {
   const model = config?.model;
   const inPath = providers.get(provider)?.routes.some(({ dialect }) => dialect.modelInPath);
   return inPath && typeof model === 'string' ? { mdl: model } : {};
@@ -123,7 +123,7 @@ const MAX_URL_CHARS = 6144;
  * @throws RefusedError that names `servers[i].url` when it is too long for an issued URL
  */
 export function signServers(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   bundle: IssuedBundle,
   servers: readonly IssuedServer[],
 ): McpBundle {
@@ -141,7 +141,7 @@ export function signServers(
 }
 
 /** Signs the bundle's own token and makes the answer. One grant has one token, because Ed25519 is deterministic. */
-export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpBundle): McpPresignAnswer {
+export function answerBundle(deps: RouteDeps, grant: IssuedBundle, bundle: McpBundle): McpPresignAnswer {
   const claims: McpBundleClaims = { ...registeredClaims(deps, grant), knd: 'mcp_bundle' };
   const token = signToken(claims, deps.signingKey);
   return {
@@ -156,7 +156,7 @@ export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpB
 }
 
 /** Only very long addresses of the services leave too little room in a token. */
-function signServer(deps: IssuerDeps, grant: IssuedBundle, server: McpServer, field: string): string {
+function signServer(deps: RouteDeps, grant: IssuedBundle, server: McpServer, field: string): string {
   const srv = createHash('sha256').update(server.url).digest('base64url');
   const claims: McpClaims = {
     ...registeredClaims(deps, grant, server.arguments ? ['arguments'] : []),

@@ -15,9 +15,10 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { asc, eq, inArray, type SQL } from 'drizzle-orm';
-import type { Actor, ApiKey, IssuerDeps } from '../deps.ts';
 import { recordChange } from '../events/audit-log.ts';
+import type { Actor, ApiKey } from '../identity/caller.ts';
 import { maySeeUrl, type Viewer } from '../identity/may-see.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { checkFirstLimit } from './check-callable.ts';
 import { costAbove } from './obey-account.ts';
 import { signGrant } from './sign.ts';
@@ -38,7 +39,7 @@ export type AskedChange = {
  */
 export async function storeChange(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { by, apiKey, change }: AskedChange,
   { grants: grant, budgets: budget }: GrantRow,
   all: readonly Sibling[],
@@ -116,7 +117,7 @@ export function hasEnded(row: GrantRow, now: number): boolean {
  * each end.
  */
 export function urlOf(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { grants: grant, budgets: budget }: GrantRow,
   change: GrantChange,
   caller: Viewer,
@@ -152,7 +153,7 @@ const wrongEnd = (problem: string) =>
  * @throws RefusedError `invalid_request`
  */
 function refuseUnfit(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { kind, provider, method, paths, config }: Grant,
   all: readonly Sibling[],
   { change, before }: { readonly change: GrantChange; readonly before: BudgetLimits },

@@ -3,8 +3,6 @@ import { type BudgetLimits, RefusedError } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { asc, eq, inArray } from 'drizzle-orm';
-import type { Context } from 'hono';
-import type { IssuerEnv } from '../deps.ts';
 import { announcedUnder } from '../events/levels.ts';
 
 type Budget = typeof budgets.$inferSelect;
@@ -35,22 +33,6 @@ export async function storeLimits(tx: Transaction, budget: Budget, limits: Budge
       ...announcedUnder(budget, { ...limits, tokenLimit: budget.tokenLimit }),
     })
     .where(eq(budgets.id, budget.id));
-}
-
-const etagOf = ({ revision }: { readonly revision: number }) => `"${revision}"`;
-
-/** Sends the revision of an answer, which a later change may require. */
-export const sendRevision = (c: Context<IssuerEnv>, budget: { readonly revision: number }) =>
-  c.header('etag', etagOf(budget));
-
-/**
- * Refuses a change that was meant for another revision (RFC 9110 §13.1.1).
- * @throws RefusedError `revision_mismatch`
- */
-export function checkRevision(c: Context<IssuerEnv>, budget: { readonly revision: number }): void {
-  const wanted = c.req.header('if-match')?.split(',');
-  if (wanted === undefined || wanted.some((tag) => ['*', etagOf(budget)].includes(tag.trim()))) return;
-  throw new RefusedError({ code: 'revision_mismatch', param: 'If-Match' });
 }
 
 /**

@@ -3,7 +3,7 @@ import { RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import type { CookieOptions } from 'hono/utils/cookie';
-import type { IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from './caller.ts';
 
 /** How long a session lasts. */
 export const SESSION_SECONDS = 12 * 3_600;

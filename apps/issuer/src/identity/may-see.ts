@@ -1,6 +1,6 @@
 import { RefusedError } from '@presign/schema';
-import type { ApiKey } from '../deps.ts';
-import { hasScope } from '../middleware/authenticate.ts';
+import type { ApiKey } from './caller.ts';
+import { hasScope } from './caller.ts';
 
 /** The part of an API key that decides what it sees of a grant. */
 export type Viewer = Pick<ApiKey, 'id' | 'scopes' | 'policy'>;

@@ -3,7 +3,7 @@ import { type Database, sqlState, type Transaction } from '@presign/schema/datab
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq, gt, isNotNull, isNull, lte, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { Actor, ApiKey, IssuerEnv } from '../deps.ts';
+import type { Actor, ApiKey, IssuerEnv } from './caller.ts';
 
 /**
  * Thrown instead of writing what an API key issues or changes, because the key has changed, or the key or its account has ended, since

@@ -3,8 +3,8 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
 import { refuseEnded, STANDING_ACCOUNT, standingKey } from '../identity/standing.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 type GrantRow = typeof grants.$inferSelect;
 
@@ -48,7 +48,7 @@ export type InsertGrant = (rows: GrantRows) => Promise<number>;
  * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
  * checks foreign keys at the end of the statement, when all rows exist.
  */
-export function prepareInsertGrant(db: Database | Transaction, now: IssuerDeps['now']): InsertGrant {
+export function prepareInsertGrant(db: Database | Transaction, now: () => number): InsertGrant {
   const withOwnCredential = insertStatement(db, true);
   const withSharedCredential = insertStatement(db, false);
   return async ({ grant, keyRevision, partition, limits, sealed }) => {
@@ -117,7 +117,7 @@ type Sealed = { readonly grantId: string; readonly credentialId: string; readonl
  */
 export type InsertBundle = (rows: BundleRows) => Promise<number>;
 
-export function prepareInsertBundle({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): InsertBundle {
+export function prepareInsertBundle({ db, now }: Pick<RouteDeps, 'db' | 'now'>): InsertBundle {
   // One statement for each number of servers, of which there are few.
   const statements = new Map<number, ReturnType<typeof bundleStatement>>();
   return async ({ shared, keyRevision, partition, limits, bundle, servers }) => {

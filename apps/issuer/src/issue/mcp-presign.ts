@@ -19,7 +19,6 @@ import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
-import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
 import {
   answerBundle,
@@ -28,11 +27,13 @@ import {
   signServers,
   wholeSecond,
 } from '../grants/sign.ts';
+import type { ApiKey } from '../identity/caller.ts';
 import { mustStand } from '../identity/standing.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { joinSession } from '../sessions/get-session.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
+import { joinSession } from '../sessions/join-session.ts';
 import { type BundleRows, type InsertBundle, prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
@@ -105,7 +106,7 @@ const readsNothing = (request: McpPresignRequest): boolean =>
 
 /** Signs and writes a bundle in a new session. A bundle of one server leaves a seed of it in Redis once it is committed. */
 async function issueNew(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   insert: InsertBundle,
   issue: BundleIssue,
 ): Promise<McpPresignAnswer> {
@@ -140,7 +141,7 @@ async function issueNew(
  * Leaves a seed of an only server. A seed makes the budget at zero, if its grant was not loaded. Where several servers share the
  * budget, another of them could have drawn on it.
  */
-function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): void {
+function seedOnly({ plantSeed }: RouteDeps, rows: BundleRows, epoch: number): void {
   const { shared, servers, partition, limits } = rows;
   const [only, another] = servers;
   if (!only || another) return;
@@ -161,7 +162,7 @@ function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): v
 /** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */
 async function issueOnce(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   issue: BundleIssue,
   repeat: Repeat | undefined,
   apiKey: ApiKey,
@@ -189,7 +190,7 @@ async function issueOnce(
 }
 
 /** Loads the document of a bundle that was issued earlier: the URLs of its servers, with the tokens signed then. */
-async function loadBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant): Promise<McpBundle> {
+async function loadBundle(tx: Transaction, deps: RouteDeps, grant: EarlierGrant): Promise<McpBundle> {
   const id = grant.credentialId ?? '';
   const [row] = await tx.select().from(credentials).where(eq(credentials.id, id));
   if (!row) throw new Error(`the bundle ${grant.id} has no document`);
@@ -227,7 +228,7 @@ function planBundle(
 /** Writes the rows of a bundle into an existing session: its budget, its credentials and its grants. */
 async function writeBundle(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   issue: BundleIssue,
   plan: BundlePlan,
   bundle: McpBundle,
@@ -277,7 +278,7 @@ const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }:
 /** Returns the id of each server's credential, in the order of the servers. */
 async function writeCredentials(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   accountId: string,
   servers: readonly McpServer[],
 ): Promise<string[]> {
@@ -298,7 +299,7 @@ async function writeCredentials(
 }
 
 /** The row of a credential. Neither Postgres nor Redis ever has its text in clear. */
-const sealedRow = (deps: IssuerDeps, accountId: string, id: string, text: string) => ({
+const sealedRow = (deps: RouteDeps, accountId: string, id: string, text: string) => ({
   id,
   accountId,
   sealed: seal(deps.encryptionKeys, text, credentialContext(accountId, id)),

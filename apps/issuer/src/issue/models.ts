@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Prices, type Provider, pricedModels, pricingOf } from '@presign/providers';
 import { type ModelsAnswer, modelsAnswer, modelsQuery } from '@presign/schema';
-import type { IssuerDeps } from '../deps.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** `GET /v1/models`: the models that a spend limit can hold for, and the lists that price them. */
 export const listModels = route(
@@ -34,7 +34,7 @@ type Entry = ModelsAnswer['data'][number];
 const HOUR_MS = 3_600_000;
 
 /** Looks up all prices once an hour and after each new list, a few models at a time, because there are over a thousand. */
-function allModels({ providers, prices, now }: IssuerDeps): () => Promise<readonly Entry[]> {
+function allModels({ providers, prices, now }: RouteDeps): () => Promise<readonly Entry[]> {
   let latest: { readonly key: string; readonly entries: Promise<readonly Entry[]> } | undefined;
   return () => {
     const current = prices.current();

@@ -4,7 +4,7 @@ import type { McpAuth } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, oauthTokens } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** OAuth with a refresh token. Its server may replace the token each time it is used. */
 export type RefreshTokenAuth = Extract<McpAuth, { type: 'oauth' }> & { readonly refresh_token: string };
@@ -19,7 +19,7 @@ export const handsInRefreshToken = (auth: McpAuth): auth is RefreshTokenAuth =>
  */
 export async function lockOauth(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   accountId: string,
   auths: readonly RefreshTokenAuth[],
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function lockOauth(
  */
 export async function keepOauthCredential(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   accountId: string,
   auth: RefreshTokenAuth,
 ): Promise<string> {
@@ -65,7 +65,7 @@ export async function keepOauthCredential(
 /** Writes a new version, so that no gateway keeps using a copy of the old one. */
 async function amend(
   tx: Transaction,
-  { encryptionKeys }: IssuerDeps,
+  { encryptionKeys }: RouteDeps,
   { id, accountId, sealed, version }: typeof credentials.$inferSelect,
   text: string,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
   type PresignRequest,
   RefusedError,
 } from '@presign/schema';
-import type { ApiKey } from '../deps.ts';
+import type { ApiKey } from '../identity/caller.ts';
 
 /** A field of a request that a policy forbids, and what the policy allows. */
 type Violation = { readonly field: string; readonly allowed: string };

@@ -17,7 +17,6 @@ import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
-import type { ApiKey, IssuerDeps } from '../deps.ts';
 import {
   type Asked,
   checkConfig,
@@ -31,10 +30,12 @@ import {
 } from '../grants/check-callable.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from '../grants/sign.ts';
+import type { ApiKey } from '../identity/caller.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { joinSession } from '../sessions/get-session.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
+import { joinSession } from '../sessions/join-session.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
 import { lockLimits } from './lock-limits.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
@@ -94,7 +95,7 @@ type Repeat = { readonly key: string; readonly body: Uint8Array };
 
 /** Writes and signs a grant. A repeated `Idempotency-Key` finds the grant written before and signs that. */
 async function issueOnce(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   insert: InsertGrant,
   issue: Issue,
   repeat: Repeat | undefined,
@@ -151,7 +152,7 @@ export type Issue = Asked & {
  * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`, `budget_conflict`; KeyEnded
  */
 export async function writeGrant(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   insert: InsertGrant,
   issue: Issue,
   tx: Transaction | undefined,
@@ -231,7 +232,7 @@ const wrongVirtualKey = (problem: string) =>
   new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
 
 function grantRows(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   issue: Issue,
   virtualKey: VirtualKey | undefined,
   shared: Matched,
@@ -285,11 +286,11 @@ const inherited = ({ config = {} }: PresignRequest, virtualKey: VirtualKey) =>
   );
 
 /** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
-const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
+const sealedKey = (deps: RouteDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
 /** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
-function insertAndSeed({ db, now, plantSeed }: IssuerDeps): InsertGrant {
+function insertAndSeed({ db, now, plantSeed }: RouteDeps): InsertGrant {
   const insert = prepareInsertGrant(db, now);
   return async (rows) => {
     const { grant, partition, limits, sealed = '' } = rows;

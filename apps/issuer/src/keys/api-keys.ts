@@ -18,12 +18,13 @@ import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
-import { sendRevision } from '../grants/store-limits.ts';
-import { requireScope } from '../middleware/authenticate.ts';
+import type { Actor } from '../identity/caller.ts';
+import { requireScope } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** `POST /v1/api-keys`: creates a key. Only this answer shows it. */
 export const createApiKey = route(
@@ -92,7 +93,7 @@ export const getApiKey = route(
     },
 );
 
-type Deps = Pick<IssuerDeps, 'db' | 'now' | 'providers'>;
+type Deps = Pick<RouteDeps, 'db' | 'now' | 'providers'>;
 
 /**
  * Stores the hash of a new key, and returns the key with its description.

@@ -4,12 +4,13 @@ import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Actor, ApiKey, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
-import { checkRevision, sendRevision } from '../grants/store-limits.ts';
-import { requireScope } from '../middleware/authenticate.ts';
+import type { Actor, ApiKey, IssuerEnv } from '../identity/caller.ts';
+import { requireScope } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey, seconds } from './api-keys.ts';
 
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
@@ -45,7 +46,7 @@ type Asked = {
   readonly c: Context<IssuerEnv>;
 };
 
-async function store(tx: Transaction, { now }: IssuerDeps, asked: Asked): Promise<ApiKeyRow> {
+async function store(tx: Transaction, { now }: RouteDeps, asked: Asked): Promise<ApiKeyRow> {
   const { by, id, change, c } = asked;
   const keys = await lockApiKeys(tx, by.accountId);
   const key = keys.find((each) => each.id === id);
@@ -114,7 +115,7 @@ export const revokeApiKey = route(
  * @throws RefusedError `not_found`; `last_admin_key` for the last key that can create other keys
  */
 export async function endApiKey(
-  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
+  { db, now }: Pick<RouteDeps, 'db' | 'now'>,
   by: Actor,
   id: string,
 ): Promise<undefined> {

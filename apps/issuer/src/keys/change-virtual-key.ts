@@ -1,3 +1,4 @@
+import type { RedisClient } from '@presign/limits';
 import {
   type BudgetLimits,
   changedLimits,
@@ -8,17 +9,20 @@ import {
   virtualKeyChange,
   virtualKeyParams,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
+import type { Database, Transaction } from '@presign/schema/database';
 import { credentials, grants, virtualKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import type { Logger } from 'pino';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { applyChange, type ChangeId, queueCredential, queueLimits } from '../grants/pending-changes.ts';
 import { refuseDeadUrls } from '../grants/refuse-dead.ts';
-import { checkRevision, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
+import { lockBudget, storeLimits } from '../grants/store-limits.ts';
+import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
 /** `PATCH /v1/virtual-keys/{id}`: once answered, every call on every gateway is judged by the new budget. */
@@ -60,7 +64,7 @@ type Asked = {
 /** Stores a change with its audit entry, and queues the limits of a budget for Redis, also if they stay as they are. */
 async function storeChange(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { by, id, change, c }: Asked,
 ): Promise<ChangeId | undefined> {
   const own = isOwnVirtualKey(by.accountId, id);
@@ -90,7 +94,7 @@ async function storeChange(
 /** Refuses a first `cost_limit` under which no call of a live URL of the key could pass. */
 async function refuseDead(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { id, credentialId }: typeof virtualKeys.$inferSelect,
   [before, after]: readonly [BudgetLimits, BudgetLimits],
 ): Promise<void> {
@@ -139,7 +143,12 @@ export const deleteVirtualKey = route(
  * @throws RefusedError `not_found`
  */
 export async function endVirtualKey(
-  deps: Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>,
+  deps: {
+    readonly db: Database;
+    readonly redis: RedisClient;
+    readonly now: () => number;
+    readonly log?: Logger;
+  },
   by: Actor,
   id: string,
 ): Promise<Pending | undefined> {

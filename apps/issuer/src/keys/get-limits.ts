@@ -8,9 +8,9 @@ import {
   REQUEST_LIMITS,
   SCOPES,
 } from '@presign/schema';
-import type { ApiKey } from '../deps.ts';
+import type { ApiKey } from '../identity/caller.ts';
+import { hasScope } from '../identity/caller.ts';
 import { readPolicy } from '../issue/obey-policy.ts';
-import { hasScope } from '../middleware/authenticate.ts';
 import { route } from '../middleware/route.ts';
 
 /** `GET /v1/limits`: what the API key of the request may issue, and how large its requests may be. */

@@ -9,12 +9,14 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';
 import { checkKey } from '../grants/check-callable.ts';
 import { applyChange, queueCredential } from '../grants/pending-changes.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
 /** `POST /v1/virtual-keys/{id}/rotate`: once answered, every call on every gateway uses the new key. */
@@ -46,7 +48,7 @@ export const rotateVirtualKey = route(
  * @throws RefusedError `not_found`, `virtual_key_revoked`, `invalid_request`
  */
 export async function replaceKey(
-  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys' | 'providers'> & Partial<Pick<IssuerDeps, 'log'>>,
+  deps: Pick<RouteDeps, 'db' | 'redis' | 'encryptionKeys' | 'providers'> & { readonly log?: Logger },
   by: Actor,
   id: string,
   key: string,
@@ -60,7 +62,7 @@ export async function replaceKey(
 /** Stores a new version, unless the key is the same. Returns the id of the credential. */
 async function storeKey(
   tx: Transaction,
-  { encryptionKeys, providers }: Pick<IssuerDeps, 'encryptionKeys' | 'providers'>,
+  { encryptionKeys, providers }: Pick<RouteDeps, 'encryptionKeys' | 'providers'>,
   by: Actor,
   id: string,
   key: string,

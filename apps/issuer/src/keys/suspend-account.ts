@@ -1,10 +1,12 @@
+import type { RedisClient } from '@presign/limits';
 import { type AuditAction, accountParams, type Pending, RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
+import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';
 import { applyChange, queueAccount, queueCredential } from '../grants/pending-changes.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { type Account, describeAccount } from './accounts.ts';
@@ -86,7 +88,12 @@ export const END: StateChange = {
 };
 
 /** The stores and the clock of a change. */
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>;
+type Deps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly now: () => number;
+  readonly log?: Logger;
+};
 
 /**
  * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis

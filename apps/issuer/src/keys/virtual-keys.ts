@@ -17,13 +17,14 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { checkKey, findProvider } from '../grants/check-callable.ts';
 import { liveFigures } from '../grants/live-figures.ts';
-import { sendRevision } from '../grants/store-limits.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** `POST /v1/virtual-keys`: stores a provider's key under an id that callers issue URLs with. */
 export const createVirtualKey = route(
@@ -87,7 +88,7 @@ export const getVirtualKey = route(
     },
 );
 
-type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
+type Deps = Pick<RouteDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
 
 /**
  * Writes a virtual key with its credential and, if it has limits, its budget.

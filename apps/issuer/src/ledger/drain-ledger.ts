@@ -15,7 +15,6 @@ import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
 import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
-import type { IssuerMetrics } from '../deps.ts';
 import { announceBudgets } from '../events/announce-budgets.ts';
 import { announceThresholds, recordSettled } from '../events/announce-settled.ts';
 import type { ChangedBudget } from '../events/levels.ts';
@@ -27,7 +26,8 @@ import { ledgerRow } from './ledger-row.ts';
 type LedgerDeps = {
   readonly db: Database;
   readonly redis: RedisClient;
-  readonly metrics: Pick<IssuerMetrics, 'epochsChanged'>;
+  /** Counts partitions whose data Redis had lost. */
+  readonly metrics: { readonly epochsChanged: (partitions: number) => void };
   readonly log: Logger;
 };
 

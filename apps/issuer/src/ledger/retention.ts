@@ -1,3 +1,4 @@
+import type { RedisClient } from '@presign/limits';
 import type { Database, TextRow, Transaction } from '@presign/schema/database';
 import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import {
@@ -12,7 +13,7 @@ import {
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
-import type { IssuerDeps } from '../deps.ts';
+import type { Logger } from 'pino';
 import { sumMore } from '../usage/sum-days.ts';
 import { type Archive, type ArchiveStore, archiveOf } from './archive.ts';
 import type { ArchiveTarget } from './archive-store.ts';
@@ -29,7 +30,7 @@ export type Retention = {
   readonly archive: ArchiveTarget | undefined;
 };
 
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'log'> & {
+type Deps = { readonly db: Database; readonly redis: RedisClient; readonly log: Logger } & {
   /** Where deleted rows go. */
   readonly store: ArchiveStore | undefined;
 };

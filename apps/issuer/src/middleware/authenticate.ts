@@ -5,9 +5,17 @@ import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
+import type { Logger } from 'pino';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { hashSession, readSession } from '../identity/cookie.ts';
 import { inTime } from './in-time.ts';
+
+type Needs = {
+  readonly db: Database;
+  readonly issuerUrl: string;
+  readonly now: () => number;
+  readonly log: Logger;
+};
 
 /** Precision of `last_used_at`, so that a busy key does not cost a write for each request. */
 const LAST_USED_STEP_MS = 60_000;
@@ -59,7 +67,7 @@ function mustBeLive(row: Row | undefined, now: number): Row {
 }
 
 /** Finds a live API key. */
-export function findApiKey({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): (key: string) => Promise<Row> {
+export function findApiKey({ db, now }: Pick<Needs, 'db' | 'now'>): (key: string) => Promise<Row> {
   const find = findByHash(db);
   return async (key) => {
     const hash = hashApiKey(key);
@@ -69,7 +77,7 @@ export function findApiKey({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): (key: s
 }
 
 /** Finds the live API key with which a session of the console was opened. */
-function findSessionKey({ db, now }: IssuerDeps): (session: string) => Promise<Row> {
+function findSessionKey({ db, now }: Needs): (session: string) => Promise<Row> {
   const find = findBySession(db);
   return async (session) => {
     const at = new Date(now()).toISOString();
@@ -82,7 +90,7 @@ function findSessionKey({ db, now }: IssuerDeps): (session: string) => Promise<R
  * Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1), or that of the console's cookie. Refuses with 401, or 403
  * if its account is suspended.
  */
-export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
+export function authenticate(deps: Needs): MiddlewareHandler<IssuerEnv> {
   const byKey = findApiKey(deps);
   const bySession = findSessionKey(deps);
   const identify = async (c: Context<IssuerEnv>) => {
@@ -110,21 +118,8 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
   };
 }
 
-/** Whether a key has a scope. `admin` includes every scope within an account, and not `operator`. */
-export const hasScope = ({ scopes }: Pick<ApiKey, 'scopes'>, scope: Scope): boolean =>
-  scopes.includes(scope) || (scope !== 'operator' && scopes.includes('admin'));
-
-/**
- * Refuses a key without the scope.
- * @throws RefusedError `forbidden`
- */
-export function requireScope(apiKey: ApiKey, scope: Scope | 'any'): void {
-  if (scope === 'any' || hasScope(apiKey, scope)) return;
-  throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
-}
-
 /** Runs in the background: a request does not fail because this write does. */
-function recordUse(deps: IssuerDeps, id: string, now: number): void {
+function recordUse(deps: Needs, id: string, now: number): void {
   deps.db
     .update(apiKeys)
     .set({ lastUsedAt: new Date(now) })

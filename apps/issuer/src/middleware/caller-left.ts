@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 
 /** The caller of a request has gone before its answer. No service has failed. */
 export class CallerLeft extends Error {

@@ -11,7 +11,7 @@ import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
-import type { IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { CALLER_LEFT_STATUS, CallerLeft } from './caller-left.ts';
 
 /** The answer to a request that needs Postgres while Postgres does not answer. */

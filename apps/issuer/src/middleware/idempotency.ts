@@ -5,8 +5,9 @@ import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { inTime } from './in-time.ts';
+import type { RouteDeps } from './route-deps.ts';
 
 /** How long a key is valid. */
 const REMEMBER_MS = REQUEST_LIMITS.idempotency_key_seconds * 1000;
@@ -15,7 +16,7 @@ const REMEMBER_MS = REQUEST_LIMITS.idempotency_key_seconds * 1000;
  * Deletes keys that are older than 24 hours.
  * @returns whether there may be more
  */
-export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<boolean> {
+export async function forgetIdempotencyKeys({ db, now }: Pick<RouteDeps, 'db' | 'now'>): Promise<boolean> {
   const old = lt(idempotencyKeys.createdAt, new Date(now() - REMEMBER_MS));
   const some = sql`ctid in (select ctid from ${idempotencyKeys} where ${old} limit ${FORGOTTEN_AT_ONCE})`;
   const gone = await db.delete(idempotencyKeys).where(some).returning({ key: idempotencyKeys.key });
@@ -44,7 +45,7 @@ type ClaimRow = typeof idempotencyKeys.$inferSelect;
  */
 async function claimKey(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   claim: Claim,
   body: Uint8Array,
 ): Promise<{ readonly earlier: boolean; readonly row: ClaimRow }> {
@@ -88,7 +89,7 @@ export type EarlierGrant = typeof grants.$inferSelect & {
  */
 export async function claimIdempotencyKey(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   claim: Claim,
   body: Uint8Array,
 ): Promise<EarlierGrant | undefined> {
@@ -116,10 +117,10 @@ type Asked = Pick<Claim, 'accountId' | 'route' | 'key'> & { readonly body: Uint8
  * @throws RefusedError as `claimKey`
  */
 export function answerOnce<A>(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { body, ...request }: Asked,
   secret: Secret | undefined,
-  run: (deps: IssuerDeps, secret: string) => Promise<A>,
+  run: (deps: RouteDeps, secret: string) => Promise<A>,
 ): Promise<A> {
   const claim = { ...request, grantId: randomUUID() };
   const answered = deps.db.transaction(async (tx) => {
@@ -144,14 +145,14 @@ function putAt(answer: object, path: string, value: string | undefined): object 
   return { ...answer, [name]: rest.length === 0 ? value : putAt(inner, rest.join('.'), value) };
 }
 
-function bytesOf({ encryptionKeys }: IssuerDeps, { accountId, route, key, bodyMac, grantId }: ClaimRow) {
+function bytesOf({ encryptionKeys }: RouteDeps, { accountId, route, key, bodyMac, grantId }: ClaimRow) {
   const bytes = deriveBytes(encryptionKeys, bodyMac, grantId, [accountId, route, key]);
   if (!bytes) throw otherBody();
   return bytes;
 }
 
 /** Claims the key of a request that does the same again when it is repeated, so that only another body is refused. */
-export const claimOnly = (deps: IssuerDeps, { body, ...request }: Asked): Promise<unknown> =>
+export const claimOnly = (deps: RouteDeps, { body, ...request }: Asked): Promise<unknown> =>
   inTime(deps.db.transaction((tx) => claimKey(tx, deps, { ...request, grantId: randomUUID() }, body)));
 
 /**

@@ -1,6 +1,6 @@
 import { RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
-import type { IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { CallerLeft, leavingOf } from './caller-left.ts';
 import { DATABASE_UNAVAILABLE } from './errors.ts';
 

@@ -11,11 +11,12 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
-import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
+import type { Actor, ApiKey, IssuerEnv, Scope } from '../identity/caller.ts';
+import { requireScope } from '../identity/caller.ts';
 import { whileStanding } from '../identity/standing.ts';
-import { requireScope } from './authenticate.ts';
 import { unlessLeft } from './caller-left.ts';
 import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './idempotency.ts';
+import type { RouteDeps } from './route-deps.ts';
 
 /** The request and answer of a route, and the scope it needs. The OpenAPI document is generated from these. */
 export type Shape = {
@@ -80,13 +81,13 @@ export const PENDING: Pending = { status: 'pending' };
 
 export type Route = {
   readonly shape: Shape;
-  readonly mount: (app: Hono<IssuerEnv>, deps: IssuerDeps) => void;
+  readonly mount: (app: Hono<IssuerEnv>, deps: RouteDeps) => void;
 };
 
 /** Makes a route from its shape and its handler. Input is parsed here, once; the handler trusts it. */
 export function route<const S extends Shape>(
   shape: S,
-  handler: (deps: IssuerDeps) => (given: Given<S>) => Promise<Answer<S>>,
+  handler: (deps: RouteDeps) => (given: Given<S>) => Promise<Answer<S>>,
 ): Route {
   return {
     shape,

@@ -1,5 +1,5 @@
 import { webhookEvent } from '@presign/schema';
-import { ROUTES } from '../routes.ts';
+import type { Route } from '../middleware/route.ts';
 import { describeOperation, type Operation, TAGS } from './describe-operation.ts';
 import { describeRefusals, HEADERS, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
@@ -27,12 +27,12 @@ export type OpenApi = {
 };
 
 /** Generates the OpenAPI document from the shapes of the routes, which also parse requests. */
-export function describeApi(issuerUrl: string): OpenApi {
+export function describeApi(routes: Readonly<Record<string, Route>>, issuerUrl: string): OpenApi {
   const paths: Record<string, Record<string, Operation>> = {};
-  for (const [name, { shape }] of Object.entries(ROUTES)) {
+  for (const [name, { shape }] of Object.entries(routes)) {
     paths[shape.path] = { ...paths[shape.path], [shape.method]: describeOperation(name, shape) };
   }
-  const refusals = Object.values(ROUTES).flatMap(({ shape }) => describeRefusals(refusalsOf(shape)));
+  const refusals = Object.values(routes).flatMap(({ shape }) => describeRefusals(refusalsOf(shape)));
   const responses = Object.fromEntries(refusals.map(({ name, response }) => [name, response]));
   const schemas: Record<string, JsonSchema> = {};
   const hoisted = hoist({ paths, responses, webhooks: describeEvents() }, schemas) as Hoisted;

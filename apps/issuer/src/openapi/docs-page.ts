@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context, Hono } from 'hono';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
+import type { Route } from '../middleware/route.ts';
 import { describeApi, type OpenApi } from './describe-api.ts';
 import { describeDocs, SCALAR } from './describe-docs.ts';
 
@@ -11,11 +12,15 @@ const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
 /** `/openapi.json`: the OpenAPI document. `/docs`: Scalar's page of it, with the guides. Neither needs an API key. */
-export function reference(app: Hono<IssuerEnv>, { issuerUrl, gatewayUrl }: IssuerDeps): void {
+export function reference(
+  app: Hono<IssuerEnv>,
+  routes: Readonly<Record<string, Route>>,
+  { issuerUrl, gatewayUrl }: { readonly issuerUrl: string; readonly gatewayUrl: string },
+): void {
   // All is made on the first request, because few issuers get one.
   let made: OpenApi | undefined;
   const api = () => {
-    made ??= describeApi(issuerUrl);
+    made ??= describeApi(routes, issuerUrl);
     return made;
   };
   let page: Promise<Buffer> | undefined;

@@ -12,7 +12,7 @@ import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
 import {
@@ -24,10 +24,12 @@ import {
   storeChange,
   urlOf,
 } from '../grants/store-change.ts';
-import { checkRevision, lockBudgets, sendRevision } from '../grants/store-limits.ts';
+import { lockBudgets } from '../grants/store-limits.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { mayRead, refuseUnseen } from '../identity/may-see.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { findSession } from './get-session.ts';
 import { summaryOf } from './list-sessions.ts';
 
@@ -59,7 +61,7 @@ export const changeSession = route(
 
 /** The answer to a change, with what the caller may see. */
 async function answerChange(
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { by, apiKey, id, change, c }: Asked,
   ids: readonly string[],
 ): Promise<ChangedSession> {
@@ -81,7 +83,7 @@ type Asked = Omit<AskedChange, 'change'> & {
 /** Stores a change, and queues the limits and ends of the URLs for Redis. Returns the ids of their grants. */
 async function store(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   asked: Asked,
 ): Promise<{ readonly changeId: ChangeId; readonly ids: string[] }> {
   const { by, id, change, c } = asked;
@@ -131,7 +133,7 @@ type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChang
  * issued.
  * @throws RefusedError `invalid_request` if there are too many
  */
-async function lockLiveBudgets(tx: Transaction, { now }: IssuerDeps, accountId: string, sessionId: string) {
+async function lockLiveBudgets(tx: Transaction, { now }: RouteDeps, accountId: string, sessionId: string) {
   const isLive = and(
     ...[eq(grants.accountId, accountId), eq(grants.sessionId, sessionId), isNull(grants.bundleId)],
     isAliveInSql(timeInSql(now())),
@@ -155,7 +157,7 @@ async function lockLiveBudgets(tx: Transaction, { now }: IssuerDeps, accountId: 
  */
 async function lockLive(
   tx: Transaction,
-  { now }: IssuerDeps,
+  { now }: RouteDeps,
   budgetIds: readonly string[],
 ): Promise<readonly Live[]> {
   const locked = await lockGrants(tx, budgetIds);
@@ -178,7 +180,7 @@ const tooMany = () =>
 /** Returns whether any URL is changed. A refusal says which one refuses. */
 async function storeAll(
   tx: Transaction,
-  deps: IssuerDeps,
+  deps: RouteDeps,
   { by, apiKey, change }: Asked,
   live: readonly Live[],
 ): Promise<boolean> {

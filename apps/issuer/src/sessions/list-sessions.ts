@@ -11,9 +11,9 @@ import { isActiveInSql, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, count as counted, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows, upTo } from '../answers/page.ts';
-import type { IssuerDeps } from '../deps.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 
 /** `GET /v1/sessions`: the account's sessions, newest first. */
 export const listSessions = route(
@@ -39,7 +39,7 @@ const LOOKED_UP = { few: 500, many: 2_000 };
 /** If an account has no more grants that neither expired nor were revoked, an index finds all sessions with one. */
 const LIVE_MAX = 2_000;
 
-async function readPage({ db, now }: IssuerDeps, accountId: string, query: SessionsQuery) {
+async function readPage({ db, now }: RouteDeps, accountId: string, query: SessionsQuery) {
   const { status, limit } = query;
   const nowMs = now();
   const listed = and(
@@ -110,7 +110,7 @@ async function hasAtMost(db: Database, most: number, live: ReturnType<typeof liv
 }
 
 /** The sessions with a grant that was issued with these ids and by this key. All of them must be those of one grant. */
-function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuery): SQL | undefined {
+function issuedWith(db: Database, accountId: string, query: SessionsQuery): SQL | undefined {
   const { external_session: session, external_user: user, api_key: apiKey } = query;
   if (session === undefined && user === undefined && apiKey === undefined) return undefined;
   const wanted = and(

@@ -15,7 +15,7 @@ import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
 import { pump } from '../answers/pump.ts';
-import type { IssuerEnv } from '../deps.ts';
+import type { IssuerEnv } from '../identity/caller.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';

@@ -10,9 +10,9 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Actor, IssuerEnv } from '../deps.ts';
+import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
-import { checkRevision, sendRevision } from '../grants/store-limits.ts';
+import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import {

@@ -12,8 +12,8 @@ import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webh
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
-import type { Actor } from '../deps.ts';
 import { recordChange } from '../events/audit-log.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { findWebhook, isOwnWebhook, type WebhookRow } from './endpoints.ts';

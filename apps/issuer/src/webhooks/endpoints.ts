@@ -19,11 +19,12 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
-import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../answers/revision.ts';
 import { hostOf, recordChange } from '../events/audit-log.ts';
-import { sendRevision } from '../grants/store-limits.ts';
+import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import type { RouteDeps } from '../middleware/route-deps.ts';
 import { SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** Each event is written once for each endpoint. */
@@ -59,7 +60,7 @@ export const createWebhook = route(
     },
 );
 
-async function create(deps: IssuerDeps, by: Actor, request: WebhookRequest, secret: string) {
+async function create(deps: RouteDeps, by: Actor, request: WebhookRequest, secret: string) {
   const { db, encryptionKeys, now } = deps;
   const { accountId } = by;
   return db.transaction(async (tx) => {

@@ -214,6 +214,24 @@ export const budgetScope = z
   })
   .meta({ description: 'Exactly one field.' });
 
+/** The columns of a scope. */
+type StoredScope = {
+  readonly scope: BudgetScope;
+  readonly scopeKey: string;
+  readonly scopeValue: string;
+  readonly isTemplate: boolean;
+};
+
+/** The user, or the value, of a template. */
+export const ANY_VALUE = '*';
+
+/** A stored scope as the API has it. */
+export function scopeOf({ scope, scopeKey, scopeValue, isTemplate }: StoredScope): BudgetAnswer['scope'] {
+  if (scope === 'account') return { account: true };
+  const value = isTemplate ? ANY_VALUE : scopeValue;
+  return { [scope]: scope === 'metadata' ? { [scopeKey]: value } : value };
+}
+
 /** A budget that URLs share, or a template. */
 export const budgetAnswer = z
   .strictObject({

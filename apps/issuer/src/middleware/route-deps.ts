@@ -1,0 +1,31 @@
+import type { EncryptionKeys, SigningKey } from '@presign/crypto';
+import type { PlantSeed, RedisClient } from '@presign/limits';
+import type { PrivateUpstreams } from '@presign/outbound';
+import type { Provider } from '@presign/providers';
+import type { PriceKeeper } from '@presign/providers/keep-prices';
+import type { Database } from '@presign/schema/database';
+import type { Logger } from 'pino';
+
+/** Everything that the handlers of routes get. */
+export type RouteDeps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  /** Leaves seeds of fresh grants in Redis. */
+  readonly plantSeed: PlantSeed;
+  readonly signingKey: SigningKey;
+  /** PASERK `k4.public` of earlier signing keys whose tokens are still valid. */
+  readonly olderPublicKeys: readonly string[];
+  readonly encryptionKeys: EncryptionKeys;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
+  /** Public addresses, without a slash at the end. */
+  readonly issuerUrl: string;
+  readonly gatewayUrl: string;
+  /** The limit of an API key that has no limit of its own. */
+  readonly requestsPerMinute: number;
+  /** Private addresses that webhooks may reach. */
+  readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
