@@ -14,6 +14,7 @@ const PACKAGES = [
   'packages/outbound',
   'packages/providers',
   'packages/schema',
+  'packages/service',
   'test',
 ];
 

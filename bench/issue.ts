@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
 import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
-import { migrateDatabase } from '@presign/schema/database';
+import { migrateDatabase } from '@presign/service/database';
 import postgres from 'postgres';
 import { Pool } from 'undici';
 import { built } from './processes.ts';

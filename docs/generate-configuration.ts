@@ -1,7 +1,7 @@
 // Prints docs/reference/configuration.md: every variable, who reads it and what it is when unset.
 // Run: npx tsx docs/generate-configuration.ts > docs/reference/configuration.md
 import { readFileSync } from 'node:fs';
-import { VARIABLES } from '../packages/schema/src/variables.ts';
+import { VARIABLES } from '../packages/service/src/variables.ts';
 import { markdownTable } from './markdown-table.ts';
 
 const READERS = {
@@ -66,7 +66,7 @@ function table(): string {
     ...ofIssuer.map((name) => [name, issuer.get(name) ?? ''] as const),
   ];
   const byAll = ['read-variable', 'database'].flatMap((file) => [
-    ...defaultsOf(`../packages/schema/src/${file}.ts`),
+    ...defaultsOf(`../packages/service/src/${file}.ts`),
   ]);
   const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];

@@ -20,7 +20,7 @@ const __dirname = import.meta.dirname;`;
 const migrationsBesideCode = {
   name: 'migrations-beside-code',
   setup({ onLoad }) {
-    onLoad({ filter: /packages[/\\]schema[/\\]src[/\\]database\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /packages[/\\]schema[/\\]src[/\\]migrations\.ts$/ }, async ({ path }) => {
       const source = await readFile(path, 'utf8');
       const contents = source.replace("new URL('../migrations', ", "new URL('./migrations', ");
       if (contents === source) throw new Error(`${path} no longer says where the migrations lie`);

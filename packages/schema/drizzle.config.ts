@@ -3,11 +3,11 @@ import { defineConfig } from 'drizzle-kit';
 export default defineConfig({
   dialect: 'postgresql',
   schema: [
-    './src/tables.ts',
-    './src/ledger-tables.ts',
-    './src/webhook-tables.ts',
-    './src/console/tables.ts',
-    './src/budgets/tables.ts',
+    './src/tables/tables.ts',
+    './src/tables/ledger-tables.ts',
+    './src/tables/webhook-tables.ts',
+    './src/tables/console-tables.ts',
+    './src/tables/budget-tables.ts',
   ],
   out: './migrations',
   casing: 'snake_case',

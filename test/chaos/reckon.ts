@@ -1,6 +1,6 @@
-import type { Database } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import type { Billed } from './billing-provider.ts';
 import type { Samples } from './sample.ts';

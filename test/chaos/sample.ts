@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GrantRef, keys, type RedisClient, readFigures } from '@presign/limits';
-import type { Database } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 
 /** The observed states of a budget while calls were under way. */

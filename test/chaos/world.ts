@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import type { PresignAnswer } from '@presign/schema';
-import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
+import { connectDatabase, type Database, migrateDatabase } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readVariable, SECRETS, VARIABLES, type VariableName } from '@presign/schema';
+import { readVariable, SECRETS, VARIABLES, type VariableName } from '@presign/service';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 

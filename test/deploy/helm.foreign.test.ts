@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SECRETS, VARIABLES } from '@presign/schema';
+import { SECRETS, VARIABLES } from '@presign/service';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { KUBERNETES, writeSchemas } from './kubernetes-schemas.ts';

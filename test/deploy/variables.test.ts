@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SECRETS, VARIABLES, type VariableName } from '@presign/schema';
+import { SECRETS, VARIABLES, type VariableName } from '@presign/service';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 

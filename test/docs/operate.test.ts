@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DRIZZLE, MIGRATIONS } from '@presign/schema/database';
+import { MIGRATIONS } from '@presign/schema/migrations';
+import { DRIZZLE } from '@presign/service/database';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Readiness } from '@presign/schema';
+import type { Readiness } from '@presign/service';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deferred, eventually } from '../harness/eventually.ts';

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { openaiOptions } from '@presign/client';
 import { connectRedis } from '@presign/limits';
 import { readLocalEnv } from '@presign/local';
-import { connectDatabase } from '@presign/schema/database';
+import { connectDatabase } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import OpenAI from 'openai';
 import { request } from 'undici';

@@ -8,7 +8,7 @@ const GATEWAY = fileURLToPath(new URL('../../apps/gateway', import.meta.url));
 
 /** Runs a program with a log that gathers its lines; returns the lines that reached its reader. */
 async function linesOf(program: string): Promise<number[]> {
-  const start = `import { GATHERED, startLog } from '@presign/telemetry/log'; const log = startLog({}, GATHERED);`;
+  const start = `import { GATHERED, startLog } from '@presign/service/log'; const log = startLog({}, GATHERED);`;
   const args = ['--import', 'tsx', '--input-type=module', '-e', start + program];
   const child = spawn(process.execPath, args, { cwd: GATEWAY, stdio: ['ignore', 'pipe', 'inherit'] });
   const [written] = await Promise.all([text(child.stdout), once(child, 'exit')]);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { admit } from '@presign/limits';
 import { pendingChanges } from '@presign/schema/tables';
-import { type Metrics, serveMetrics } from '@presign/telemetry/metrics';
+import { type Metrics, serveMetrics } from '@presign/service/metrics';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { grantIdOf, refOf } from '../chaos/sample.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
-import { connectDatabase } from '@presign/schema/database';
+import { connectDatabase } from '@presign/service/database';
 import { pino } from 'pino';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 import { connectRedis, keys, type RedisClient, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
-import type { Problem, Readiness } from '@presign/schema';
-import { connectDatabase } from '@presign/schema/database';
+import type { Problem, Readiness } from '@presign/service';
+import { connectDatabase } from '@presign/service/database';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasRedisServer, makeRedis } from '../chaos/redis-server.ts';
 import { buildRoad } from '../gateway/road.ts';

@@ -1,5 +1,5 @@
 import { callTraces } from '@presign/gateway';
-import { startTraces, type Traces } from '@presign/telemetry/traces';
+import { startTraces, type Traces } from '@presign/service/traces';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { attributesOf as of, type SpanJson, startCollector } from '../harness/collector.ts';

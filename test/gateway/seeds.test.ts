@@ -1,6 +1,6 @@
 import { keys } from '@presign/limits';
-import { connectDatabase } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
+import { connectDatabase } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 import { KEYS_KEPT_MS } from '@presign/limits';
-import { VARIABLES } from '@presign/schema';
+import { VARIABLES } from '@presign/service';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';

@@ -1,4 +1,4 @@
-import type { Transaction } from '@presign/schema/database';
+import type { Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { eventually } from './eventually.ts';
 import type { Stack } from './stack.ts';

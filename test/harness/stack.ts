@@ -11,7 +11,7 @@ import { type GatewayOptions, type RunningGateway, startGateway } from '@presign
 import { bootstrap, type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
 import { connectRedis, type RedisClient, type RedisTimeouts, redisReady } from '@presign/limits';
 import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
+import type { Database } from '@presign/service/database';
 import { pino } from 'pino';
 import { freePort } from './free-port.ts';
 import { openPartitions, type Stores, startStores } from './stores.ts';

@@ -8,14 +8,14 @@ import {
   reopen,
 } from '@presign/limits';
 import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
+import { partitions } from '@presign/schema/ledger-tables';
 import {
   addPartitions,
   connectDatabase,
   type Database,
   migrateDatabase,
   readDatabaseSettings,
-} from '@presign/schema/database';
-import { partitions } from '@presign/schema/ledger-tables';
+} from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { Cluster } from 'ioredis';
 import postgres from 'postgres';

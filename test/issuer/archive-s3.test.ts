@@ -1,5 +1,5 @@
 import { archiveParts, ledger } from '@presign/schema/ledger-tables';
-import { serveMetrics } from '@presign/telemetry/metrics';
+import { serveMetrics } from '@presign/service/metrics';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { apiKeyHint, hashApiKey, mac, readEncryptionKeys, seal } from '@presign/crypto';
 import type { startEmbeddedPostgres } from '@presign/local';
-import { MIGRATIONS } from '@presign/schema/database';
+import { MIGRATIONS } from '@presign/schema/migrations';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 
 type Embedded = Awaited<ReturnType<typeof startEmbeddedPostgres>>;

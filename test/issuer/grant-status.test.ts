@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '@presign/schema/database';
 import {
   type GrantFacts,
   isActiveInSql,
@@ -10,6 +9,7 @@ import {
   timeInSql,
 } from '@presign/schema/grant-status';
 import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stores, startStores } from '../harness/stores.ts';

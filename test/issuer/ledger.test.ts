@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { keys, type RedisClient, trimScript } from '@presign/limits';
 import type { PresignAnswer } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import type { Command } from 'ioredis';
 import { type Logger, pino } from 'pino';

@@ -1,7 +1,7 @@
 import type { PresignAnswer } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import type { Transaction } from '@presign/schema/database';
 import { budgets, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deferred } from '../harness/eventually.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
-import { MIGRATIONS } from '@presign/schema/database';
+import { MIGRATIONS } from '@presign/schema/migrations';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newKeys, type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';

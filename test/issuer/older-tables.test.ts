@@ -1,5 +1,5 @@
-import type { Database } from '@presign/schema/database';
-import { explainStart, requireTables } from '@presign/schema/start';
+import type { Database } from '@presign/service/database';
+import { explainStart, requireTables } from '@presign/service/start';
 import { type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stores, startStores } from '../harness/stores.ts';

@@ -10,7 +10,7 @@ import {
   type Database,
   migrateDatabase,
   readDatabaseSettings,
-} from '@presign/schema/database';
+} from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { connectDatabase, isDatabaseOutage, readDatabaseSettings } from '@presign/schema/database';
+import { connectDatabase, isDatabaseOutage, readDatabaseSettings } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import postgres, { type TransactionSql } from 'postgres';
 import { afterEach, describe, expect, test, vi } from 'vitest';

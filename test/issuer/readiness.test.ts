@@ -1,4 +1,4 @@
-import type { Readiness } from '@presign/schema';
+import type { Readiness } from '@presign/service';
 import { afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';

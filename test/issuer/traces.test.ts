@@ -1,5 +1,5 @@
 import { requestTraces } from '@presign/issuer';
-import { startTraces, type Traces } from '@presign/telemetry/traces';
+import { startTraces, type Traces } from '@presign/service/traces';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { attributesOf, type SpanJson, startCollector } from '../harness/collector.ts';

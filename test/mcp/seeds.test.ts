@@ -1,5 +1,5 @@
 import { keys } from '@presign/limits';
-import { connectDatabase } from '@presign/schema/database';
+import { connectDatabase } from '@presign/service/database';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { at, outcomes, post, sumOf, tally, toolCall, urlOf } from './holder.ts';

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { connectRedis, readHealth, redisReady } from '@presign/limits';
-import { connectDatabase, migrateDatabase } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeRedis, type RedisServer } from '../chaos/redis-server.ts';

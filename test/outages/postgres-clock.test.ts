@@ -1,6 +1,6 @@
 import { startEmbeddedRedis } from '@presign/local';
-import { connectDatabase, migrateDatabase } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
+import { connectDatabase, migrateDatabase } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';

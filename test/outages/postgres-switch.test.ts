@@ -1,5 +1,5 @@
 import { startEmbeddedRedis } from '@presign/local';
-import { connectDatabase, migrateDatabase } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTunnel, type Tunnel } from '../chaos/tunnel.ts';

@@ -1,4 +1,4 @@
-import type { Readiness } from '@presign/schema';
+import type { Readiness } from '@presign/service';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { startProviders } from '../gateway/providers.ts';

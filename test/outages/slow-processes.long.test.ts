@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { migrateDatabase } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
+import { migrateDatabase } from '@presign/service/database';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hasRedisServer, makeRedis } from '../chaos/redis-server.ts';

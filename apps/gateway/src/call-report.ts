@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Doubt } from '@presign/providers';
-import { boundLines, type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
-import { logFields } from '@presign/telemetry/log';
-import type { Span } from '@presign/telemetry/traces';
+import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import { boundLines } from '@presign/service';
+import { logFields } from '@presign/service/log';
+import type { Span } from '@presign/service/traces';
 import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';

@@ -5,7 +5,7 @@ import type { ClockWatch, RedisClient } from '@presign/limits';
 import type { Provider } from '@presign/providers';
 import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
-import type { Database } from '@presign/schema/database';
+import type { Database } from '@presign/service/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { ReportCall } from './call-report.ts';

@@ -9,9 +9,9 @@ import {
   readRedisTimeouts,
   readVariable,
   VariableError,
-} from '@presign/schema';
-import { readDatabaseSettings } from '@presign/schema/database';
-import { shutdownOf } from '@presign/schema/start';
+} from '@presign/service';
+import { readDatabaseSettings } from '@presign/service/database';
+import { shutdownOf } from '@presign/service/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '@presign/limits';
-import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
-import { connectDatabase } from '@presign/schema/database';
-import { explainStart, requireTables, runProcess } from '@presign/schema/start';
-import { GATHERED, startLog } from '@presign/telemetry/log';
-import { serveMetrics } from '@presign/telemetry/metrics';
-import { startTraces } from '@presign/telemetry/traces';
+import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/service';
+import { connectDatabase } from '@presign/service/database';
+import { GATHERED, startLog } from '@presign/service/log';
+import { serveMetrics } from '@presign/service/metrics';
+import { explainStart, requireTables, runProcess } from '@presign/service/start';
+import { startTraces } from '@presign/service/traces';
 import { sql } from 'drizzle-orm';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';

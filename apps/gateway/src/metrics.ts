@@ -1,6 +1,6 @@
 import type { Doubt } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { Meter } from '@presign/telemetry/metrics';
+import type { Meter } from '@presign/service/metrics';
 import type { CallReport } from './call-report.ts';
 
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */

@@ -1,8 +1,9 @@
 import { type RedisHealth, readHealth } from '@presign/limits';
 import { knowledgeProblems } from '@presign/providers/keep-knowledge';
 import { priceProblems } from '@presign/providers/keep-prices';
-import { clockProblems, PARTITIONS, type Problem, type Readiness, STOPPING } from '@presign/schema';
-import { databaseAnswers } from '@presign/schema/database';
+import { PARTITIONS } from '@presign/schema';
+import { clockProblems, type Problem, type Readiness, STOPPING } from '@presign/service';
+import { databaseAnswers } from '@presign/service/database';
 import type { Handler, Hono } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 

@@ -5,8 +5,14 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type RedisTimeouts, watchClock } from '@presign/limits';
 import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
 import { keepLists, type ListSources } from '@presign/providers/keep-lists';
-import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown, withoutPublicPath } from '@presign/schema/start';
-import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
+import { type Meter, NO_METER, watchService } from '@presign/service/metrics';
+import {
+  AT_ONCE,
+  drainServer,
+  KEEP_ALIVE_MS,
+  type Shutdown,
+  withoutPublicPath,
+} from '@presign/service/start';
 import { createGateway, type Gateway } from './app.ts';
 import { Bag } from './bag.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';

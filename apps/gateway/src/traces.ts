@@ -1,6 +1,6 @@
 import type { Provider } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import { type Span, SpanKind, type Traces, traceparentOf, unixMs } from '@presign/telemetry/traces';
+import { type Span, SpanKind, type Traces, traceparentOf, unixMs } from '@presign/service/traces';
 import type { CallReport } from './call-report.ts';
 import type { FlatHeaders } from './http/headers.ts';
 

@@ -1,4 +1,4 @@
-import { logFields } from '@presign/telemetry/log';
+import { logFields } from '@presign/service/log';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';

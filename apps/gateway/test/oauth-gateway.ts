@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
 import { guardedDispatcher } from '@presign/outbound';
 import { mcpAuth } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
+import type { Database } from '@presign/service/database';
 import { pino } from 'pino';
 import { type Authorizer, createAuthorizer, type McpCredential } from '../src/mcp/auth/authorize.ts';
 

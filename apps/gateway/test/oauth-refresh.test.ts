@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
-import { connectDatabase, type Database, DRIZZLE, MIGRATIONS } from '@presign/schema/database';
+import { MIGRATIONS } from '@presign/schema/migrations';
 import { accounts, credentials, oauthTokens } from '@presign/schema/tables';
+import { connectDatabase, type Database, DRIZZLE } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';

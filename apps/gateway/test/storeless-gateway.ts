@@ -8,7 +8,7 @@ import {
 } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import type { LlmClaims } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
+import type { Database } from '@presign/service/database';
 import { pino } from 'pino';
 import { startGateway } from '../src/index.ts';
 

@@ -4,20 +4,16 @@ import { knowledgeProblems } from '@presign/providers/keep-knowledge';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
-  boundLines,
   choosePartition,
-  clockProblems,
-  type Problem,
   REQUEST_LIMITS,
-  type Readiness,
   RefusedError,
   rateLimited,
   rateLimitHeaders,
-  STOPPING,
 } from '@presign/schema';
-import { probeWrites, type Writes } from '@presign/schema/probe-writes';
-import { withoutPublicPath } from '@presign/schema/start';
-import { logFields } from '@presign/telemetry/log';
+import { boundLines, clockProblems, type Problem, type Readiness, STOPPING } from '@presign/service';
+import { logFields } from '@presign/service/log';
+import { probeWrites, type Writes } from '@presign/service/probe-writes';
+import { withoutPublicPath } from '@presign/service/start';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';

@@ -9,9 +9,9 @@ import {
   readVariable,
   VariableError,
   type VariableName,
-} from '@presign/schema';
-import { readDatabaseSettings } from '@presign/schema/database';
-import { shutdownOf } from '@presign/schema/start';
+} from '@presign/service';
+import { readDatabaseSettings } from '@presign/service/database';
+import { shutdownOf } from '@presign/service/start';
 import type { ArchiveTarget } from './ledger/archive-store.ts';
 import type { Retention } from './ledger/retention.ts';
 

@@ -1,11 +1,11 @@
 import type { RedisClient } from '@presign/limits';
 import { readUsageStreams } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { archiveParts } from '@presign/schema/ledger-tables';
 import { pendingChanges } from '@presign/schema/tables';
 import { webhookDeliveries } from '@presign/schema/webhook-tables';
-import type { Meter } from '@presign/telemetry/metrics';
+import type { Database } from '@presign/service/database';
+import type { Meter } from '@presign/service/metrics';
 import { sql } from 'drizzle-orm';
 import { inTime } from './middleware/in-time.ts';
 

@@ -1,6 +1,6 @@
-import { readVariable } from '@presign/schema';
-import { migrateDatabase } from '@presign/schema/database';
-import { runProcess } from '@presign/schema/start';
+import { readVariable } from '@presign/service';
+import { migrateDatabase } from '@presign/service/database';
+import { runProcess } from '@presign/service/start';
 
 /** Brings the tables in Postgres up to date: a step of its own before issuers and gateways of a new version start. */
 runProcess('migrate', undefined, async () => {

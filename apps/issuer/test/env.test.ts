@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
-import { VARIABLES, type VariableName } from '@presign/schema';
+import { VARIABLES, type VariableName } from '@presign/service';
 import { expect, test } from 'vitest';
 import { readIssuerEnv } from '../src/env.ts';
 

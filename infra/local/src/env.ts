@@ -7,8 +7,8 @@ import {
   readProxy,
   readRedisTimeouts,
   readVariable,
-} from '@presign/schema';
-import { readDatabaseSettings } from '@presign/schema/database';
+} from '@presign/service';
+import { readDatabaseSettings } from '@presign/service/database';
 
 /**
  * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
-import { causeOf } from '@presign/schema';
-import { runProcess } from '@presign/schema/start';
-import { startLog } from '@presign/telemetry/log';
+import { causeOf } from '@presign/service';
+import { startLog } from '@presign/service/log';
+import { runProcess } from '@presign/service/start';
 import { type LocalEnv, readLocalEnv } from './env.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 

@@ -12,10 +12,10 @@ import {
 import { callTraces, startGateway } from '@presign/gateway';
 import { bootstrap, requestTraces, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
-import { addressOf, causeOf } from '@presign/schema';
-import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
-import { serveMetrics } from '@presign/telemetry/metrics';
-import { startTraces, type Traces } from '@presign/telemetry/traces';
+import { addressOf, causeOf } from '@presign/service';
+import { connectDatabase, type Database, migrateDatabase } from '@presign/service/database';
+import { serveMetrics } from '@presign/service/metrics';
+import { startTraces, type Traces } from '@presign/service/traces';
 import type { Logger } from 'pino';
 import { startEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';

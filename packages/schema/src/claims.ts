@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { CRITICAL_LIMIT_NAMES } from './limits/kinds.ts';
+import { CRITICAL_LIMIT_NAMES } from './limit-kinds.ts';
 
 /** The number of partitions in Redis. It never changes, because tokens carry the partition of their grant. */
 export const PARTITIONS = 64;

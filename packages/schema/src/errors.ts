@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { RATE_ERRORS, type RateName } from './limits/kinds.ts';
+import { RATE_ERRORS, type RateName } from './limit-kinds.ts';
 
 /**
  * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to

@@ -7,7 +7,7 @@ import { short } from '../data/format.ts';
 import { Secret } from '../parts/action.tsx';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Facts, When } from '../parts/facts.tsx';
-import { href } from '../place.ts';
+import { href } from '../parts/place.ts';
 import { BundleSettings, Code } from './code.tsx';
 import { Fields } from './fields.tsx';
 import './issue.css';

@@ -7,8 +7,8 @@ import { count, limit, money, short } from '../data/format.ts';
 import { Failed, Waiting } from '../parts/answer.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Field, textsOf } from '../parts/form.tsx';
+import { href } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
-import { href } from '../place.ts';
 import { callUrl, type Head, type Left, readLeft, splitUrl } from './call-url.ts';
 import { dialectOf } from './dialects.ts';
 

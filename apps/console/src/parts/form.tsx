@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { moment } from '../data/format.ts';
-import { href, type Place, usePlace } from '../place.ts';
+import { href, type Place, usePlace } from './place.ts';
 
 type FieldProps = {
   readonly label: string;

@@ -4,8 +4,8 @@ import { useAudit } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { Json, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href, type Place } from '../place.ts';
 
 export const Audit = ({ params }: { params: Place['params'] }) => (
   <Page title="Audit">

@@ -8,9 +8,9 @@ import { Action } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Fullness, NotLive, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href, type Place } from '../place.ts';
 
 export function Budgets({ params }: { params: Place['params'] }) {
   const can = useContext(Rights);

@@ -3,8 +3,8 @@ import { count, money, short } from '../data/format.ts';
 import { useCall } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Status, When } from '../parts/facts.tsx';
+import { href } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
-import { href } from '../place.ts';
 import { providerOf } from './calls.tsx';
 
 export function CallPage({ id }: { id: string }) {

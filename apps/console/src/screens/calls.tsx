@@ -4,8 +4,8 @@ import { useCalls } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href, type Place } from '../place.ts';
 
 export function Calls({ params }: { params: Place['params'] }) {
   const calls = useCalls(params);

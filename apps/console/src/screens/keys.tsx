@@ -7,9 +7,9 @@ import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
+import { href } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href } from '../place.ts';
 
 export function Keys() {
   const can = useContext(Rights);

@@ -4,8 +4,8 @@ import { useBudgets, useRecentSessions, useVirtualKeys } from '../data/queries.t
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
 import { Facts, Fullness, NotLive } from '../parts/facts.tsx';
+import { href } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
-import { href } from '../place.ts';
 
 /** A limit with at least this share used is near its end. */
 const NEAR = 0.8;

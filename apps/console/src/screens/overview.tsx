@@ -3,10 +3,10 @@ import { count } from '../data/format.ts';
 import { useRefusals, useSpendByDay } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';
+import type { Place } from '../parts/place.ts';
 import { SpendByDay } from '../parts/spend-by-day.tsx';
 import { Table } from '../parts/table.tsx';
 import { DAYS, Totals } from '../parts/totals.tsx';
-import type { Place } from '../place.ts';
 import { LimitsInUse } from './limits-in-use.tsx';
 
 const BY = [

@@ -7,9 +7,9 @@ import { Action, Secret } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href, type Place } from '../place.ts';
 
 export function Sessions({ params }: { params: Place['params'] }) {
   const sessions = useSessions(params);

@@ -6,10 +6,10 @@ import { useReportEnd, useSpendByDay, useUsage } from '../data/queries.ts';
 import { type Dimension, type UsageAsked, usageFields } from '../data/usage.ts';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
 import { groupName, groupOf, SpendByDay } from '../parts/spend-by-day.tsx';
 import { Table } from '../parts/table.tsx';
 import { DAYS, Totals } from '../parts/totals.tsx';
-import { href, type Place } from '../place.ts';
 
 const BY: readonly (readonly [Dimension, string])[] = [
   ['day', 'day (UTC)'],

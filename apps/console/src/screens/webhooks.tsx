@@ -6,8 +6,8 @@ import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
+import { href } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import { href } from '../place.ts';
 
 export const Webhooks = () => (
   <Page title="Webhooks">

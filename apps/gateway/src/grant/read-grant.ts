@@ -1,9 +1,9 @@
 import type { BudgetState } from '@presign/limits';
 import { RefusedError } from '@presign/schema';
 import { storeWindows } from '@presign/schema/budget-windows';
-import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import { type Database, isDatabaseOutage } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 

@@ -1,13 +1,6 @@
 import { type ErrorShape, openaiErrors } from '@presign/providers';
-import {
-  boundLines,
-  causeOf,
-  errorBody,
-  errorStatus,
-  type Refusal,
-  RefusedError,
-  rateLimitHeaders,
-} from '@presign/schema';
+import { errorBody, errorStatus, type Refusal, RefusedError, rateLimitHeaders } from '@presign/schema';
+import { boundLines, causeOf } from '@presign/service';
 import type { Logger } from 'pino';
 import { ANSWER_HEADERS } from './headers.ts';
 

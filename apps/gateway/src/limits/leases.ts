@@ -7,7 +7,8 @@ import {
   sweep,
   watchForJumps,
 } from '@presign/limits';
-import { causeOf, PARTITIONS } from '@presign/schema';
+import { PARTITIONS } from '@presign/schema';
+import { causeOf } from '@presign/service';
 import type { Logger } from 'pino';
 import { Bag } from '../bag.ts';
 import type { GatewayMetrics } from '../metrics.ts';

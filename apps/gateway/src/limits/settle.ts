@@ -1,5 +1,5 @@
 import { type GrantRef, type Left, leave, type Outcome, settle, UNHEARD } from '@presign/limits';
-import { causeOf } from '@presign/schema';
+import { causeOf } from '@presign/service';
 import type { GatewayDeps } from '../deps.ts';
 import { OUTAGE_MS, retry } from './retry.ts';
 

@@ -1,7 +1,7 @@
 import type { BudgetWindow } from '@presign/schema';
 import { budgetCalendars, budgetWindows } from '@presign/schema/budget-tables';
-import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, pendingChanges } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, isNotNull, lt, notExists, type SQL, sql } from 'drizzle-orm';
 import { Temporal } from 'temporal-polyfill';
 import type { RouteDeps } from '../middleware/route-deps.ts';

@@ -9,8 +9,8 @@ import {
   scopeOf,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { checkRevision, sendRevision } from '../answers/revision.ts';

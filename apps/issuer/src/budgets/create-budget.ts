@@ -8,8 +8,8 @@ import {
   RefusedError,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, isNull, ne } from 'drizzle-orm';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';

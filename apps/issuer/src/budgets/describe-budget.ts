@@ -9,8 +9,8 @@ import {
   scopeOf,
 } from '@presign/schema';
 import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
-import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, gt, isNull, lte, or, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';

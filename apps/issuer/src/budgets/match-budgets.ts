@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { budgetValue, homePartition, RefusedError } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import type { Transaction } from '@presign/schema/database';
+import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 

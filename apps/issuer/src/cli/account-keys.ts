@@ -1,12 +1,7 @@
 import { loadProviders, type Provider, readProvidersFile } from '@presign/providers';
-import {
-  apiKeyRequest,
-  type Pending,
-  readVariable,
-  rotationRequest,
-  virtualKeyRequest,
-} from '@presign/schema';
+import { apiKeyRequest, type Pending, rotationRequest, virtualKeyRequest } from '@presign/schema';
 import { apiKeys, virtualKeys } from '@presign/schema/tables';
+import { readVariable } from '@presign/service';
 import { desc, eq } from 'drizzle-orm';
 import { byCli } from '../events/audit-log.ts';
 import { describeApiKey, makeApiKey } from '../keys/api-keys.ts';

@@ -6,8 +6,8 @@ import {
   type Pending,
   RefusedError,
 } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { asc, eq } from 'drizzle-orm';
 import { byCli, recordChange } from '../events/audit-log.ts';
 import { auditedFields, changedLimits, describeAccount, storeAccount } from '../keys/accounts.ts';

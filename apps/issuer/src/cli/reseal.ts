@@ -7,10 +7,11 @@ import {
   resealCopy,
   scanCredentials,
 } from '@presign/limits';
-import { type Environment, mcpAuth, readRedisTimeouts } from '@presign/schema';
-import { type Database, readDatabaseSettings, sqlState } from '@presign/schema/database';
+import { mcpAuth } from '@presign/schema';
 import { credentialContext, credentials, oauthTokens, oauthTokensContext } from '@presign/schema/tables';
 import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
+import { type Environment, readRedisTimeouts } from '@presign/service';
+import { type Database, readDatabaseSettings, sqlState } from '@presign/service/database';
 import { and, asc, eq, gt, inArray, isNotNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { handsInRefreshToken, originsOf } from '../issue/oauth-credential.ts';

@@ -2,8 +2,9 @@ import { KNOWLEDGE } from '@presign/providers/keep-knowledge';
 import { acceptList, type ListKind, storedLists } from '@presign/providers/keep-list';
 import { PRICES } from '@presign/providers/keep-prices';
 import type { Listed } from '@presign/providers/listed';
-import { RefusedError, VariableError } from '@presign/schema';
-import { explainStart } from '@presign/schema/start';
+import { RefusedError } from '@presign/schema';
+import { VariableError } from '@presign/service';
+import { explainStart } from '@presign/service/start';
 import { API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
 import { ACCOUNTS } from './accounts.ts';
 import {

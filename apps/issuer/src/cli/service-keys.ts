@@ -6,8 +6,8 @@ import {
   readPublicKeys,
   readSigningKey,
 } from '@presign/crypto';
-import { parseVariable, readVariable } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
+import { parseVariable, readVariable } from '@presign/service';
 import { and, isNull, lt, sql } from 'drizzle-orm';
 import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
 import { encryptionKeysOf, withDatabase } from './stores.ts';

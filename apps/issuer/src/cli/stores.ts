@@ -1,8 +1,8 @@
 import { type EncryptionKeys, readEncryptionKeys } from '@presign/crypto';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
-import { addressOf, MALFORMED, parseVariable, readRedisTimeouts, readVariable } from '@presign/schema';
-import { connectDatabase, type Database, readDatabaseSettings } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
+import { addressOf, MALFORMED, parseVariable, readRedisTimeouts, readVariable } from '@presign/service';
+import { connectDatabase, type Database, readDatabaseSettings } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import * as z from 'zod';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';

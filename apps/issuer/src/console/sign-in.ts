@@ -1,6 +1,6 @@
 import { count, RefusedError } from '@presign/schema';
 import { consoleSessions } from '@presign/schema/console-tables';
-import type { Transaction } from '@presign/schema/database';
+import type { Transaction } from '@presign/service/database';
 import { and, desc, eq, lte, notInArray } from 'drizzle-orm';
 import type { Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';

@@ -1,8 +1,8 @@
 import { scopeOf } from '@presign/schema';
 import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
-import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type ChangedBudget, type Crossing, crossingsOf, markAnnounced, wasExhausted } from './levels.ts';

@@ -1,7 +1,7 @@
-import type { Database, Transaction } from '@presign/schema/database';
 import { statusInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
 import { type AccountEvent, recordEvents, subscribersOf } from './record-events.ts';
 

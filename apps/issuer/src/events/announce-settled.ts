@@ -1,10 +1,10 @@
 import type { UsageEntry } from '@presign/limits';
 import type { SettledCall } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { isActiveInSql } from '@presign/schema/grant-status';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { describeLedgerRow, type LedgerRow } from '../usage/describe-row.ts';
 import {

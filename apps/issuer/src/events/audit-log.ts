@@ -1,6 +1,6 @@
 import type { AuditAction, AuditEntry, AuditTarget } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { lt, sql } from 'drizzle-orm';
 import type { Actor } from '../identity/caller.ts';
 import { mustNotHaveEnded } from '../identity/standing.ts';

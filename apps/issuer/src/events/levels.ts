@@ -1,5 +1,5 @@
-import type { Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 
 /** Percents of a limit that are announced, unless a shared budget has others. */

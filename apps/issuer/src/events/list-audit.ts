@@ -6,11 +6,11 @@ import {
   auditPage,
   auditQuery,
   type Cursor,
-  causeOf,
   RefusedError,
 } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
+import { causeOf } from '@presign/service';
+import type { Database } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';

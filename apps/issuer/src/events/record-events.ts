@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { NAMED_EVENT, type WebhookEvent } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, inArray, isNull, sql } from 'drizzle-orm';
 
 /** An event of an account. */

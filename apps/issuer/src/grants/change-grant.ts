@@ -6,8 +6,8 @@ import {
   grantChange,
   RefusedError,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { grants } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { KEYS_KEPT_MS } from '@presign/limits';
-import type { Database, Transaction } from '@presign/schema/database';
 import { END_IN_SQL } from '@presign/schema/grant-status';
 import {
   credentials,
@@ -10,6 +9,7 @@ import {
   sessions,
   virtualKeys,
 } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, asc, eq, exists, gt, inArray, ne, notExists, type SQL, sql } from 'drizzle-orm';
 
 /**

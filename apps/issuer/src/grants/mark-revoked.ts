@@ -1,6 +1,6 @@
-import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, type SQL } from 'drizzle-orm';
 import { announceRevoked } from '../events/announce-grants.ts';
 

@@ -1,9 +1,9 @@
 import type { RedisClient } from '@presign/limits';
 import { countRequest } from '@presign/limits';
 import { choosePartition, RefusedError, rateLimited } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { accounts, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, sql } from 'drizzle-orm';
 import type { ApiKey } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';

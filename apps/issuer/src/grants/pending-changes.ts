@@ -8,9 +8,10 @@ import {
   setAccountState,
   withdrawCredential,
 } from '@presign/limits';
-import { causeOf, PARTITIONS, type Pending } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
+import { PARTITIONS, type Pending } from '@presign/schema';
 import { accounts, budgets, credentials, grants, pendingChanges, virtualKeys } from '@presign/schema/tables';
+import { causeOf } from '@presign/service';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, asc, eq, gt, inArray, isNotNull, notExists, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { inTime } from '../middleware/in-time.ts';

@@ -1,6 +1,6 @@
-import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, type SQL } from 'drizzle-orm';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { checkFirstLimit } from './check-callable.ts';

@@ -1,7 +1,8 @@
 import type { RedisClient } from '@presign/limits';
-import { causeOf, type Pending, RefusedError } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
+import { type Pending, RefusedError } from '@presign/schema';
 import { apiKeys, grants } from '@presign/schema/tables';
+import { causeOf } from '@presign/service';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, asc, eq, gt, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';

@@ -1,7 +1,7 @@
 import { type AuditTarget, type Pending, RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import * as z from 'zod';
 import { recordChange } from '../events/audit-log.ts';

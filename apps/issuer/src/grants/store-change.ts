@@ -11,9 +11,9 @@ import {
   RefusedError,
   showLimits,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { asc, eq, inArray, type SQL } from 'drizzle-orm';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor, ApiKey } from '../identity/caller.ts';

@@ -1,7 +1,7 @@
 import { changeLimits, moveEnd, type RedisClient } from '@presign/limits';
 import { type BudgetLimits, RefusedError } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { asc, eq, inArray } from 'drizzle-orm';
 import { announcedUnder } from '../events/levels.ts';
 

@@ -1,6 +1,6 @@
 import { RefusedError } from '@presign/schema';
-import { type Database, sqlState, type Transaction } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import { type Database, sqlState, type Transaction } from '@presign/service/database';
 import { and, eq, gt, isNotNull, isNull, lte, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { Actor, ApiKey, IssuerEnv } from './caller.ts';

@@ -1,7 +1,7 @@
 import { type BudgetLimits, LIMIT_NAMES, limitKind, type McpServerPolicy } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import { refuseEnded, STANDING_ACCOUNT, standingKey } from '../identity/standing.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';

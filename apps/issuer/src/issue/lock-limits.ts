@@ -1,6 +1,6 @@
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import type { Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { asc, eq, inArray, or } from 'drizzle-orm';
 
 /** The budgets that a new URL draws on next to its own: that of its virtual key, and the shared ones. */

@@ -15,8 +15,8 @@ import {
   mcpPresignRequest,
   UNLIMITED,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';

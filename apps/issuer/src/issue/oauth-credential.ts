@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { EncryptionKeys, mac, seal, unseal } from '@presign/crypto';
 import type { McpAuth } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, oauthTokens } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 

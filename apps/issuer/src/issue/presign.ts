@@ -13,8 +13,8 @@ import {
   RefusedError,
   UNLIMITED,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import {

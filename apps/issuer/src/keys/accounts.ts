@@ -15,8 +15,8 @@ import {
   pageQuery,
   RefusedError,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq, getTableColumns } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { checkRevision, sendRevision } from '../answers/revision.ts';

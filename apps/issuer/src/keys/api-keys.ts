@@ -13,8 +13,8 @@ import {
   RefusedError,
   SCOPES,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';

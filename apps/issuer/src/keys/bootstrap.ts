@@ -1,6 +1,6 @@
 import { apiKeyHint, hashApiKey } from '@presign/crypto';
-import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { byItself, recordChange } from '../events/audit-log.ts';
 
 /** The account of the operator's own key. */

@@ -1,6 +1,6 @@
 import { type ApiKeyChange, apiKeyAnswer, apiKeyChange, type Refusal, RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';

@@ -9,8 +9,8 @@ import {
   virtualKeyChange,
   virtualKeyParams,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { credentials, grants, virtualKeys } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { Logger } from 'pino';

@@ -6,8 +6,8 @@ import {
   virtualKeyAnswer,
   virtualKeyParams,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';

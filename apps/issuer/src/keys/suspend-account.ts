@@ -1,7 +1,7 @@
 import type { RedisClient } from '@presign/limits';
 import { type AuditAction, accountParams, type Pending, RefusedError } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, credentials, virtualKeys } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';

@@ -13,8 +13,8 @@ import {
   virtualKeyParams,
   virtualKeyRequest,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';

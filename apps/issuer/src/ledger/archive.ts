@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Database, TextRow, Transaction } from '@presign/schema/database';
 import { archiveParts } from '@presign/schema/ledger-tables';
+import type { Database, TextRow, Transaction } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
 
 /** A place for files. */

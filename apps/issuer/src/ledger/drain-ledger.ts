@@ -9,10 +9,10 @@ import {
   type UsageEntry,
   withWork,
 } from '@presign/limits';
-import { causeOf } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
+import { causeOf } from '@presign/service';
+import type { Database, Transaction } from '@presign/service/database';
 import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { announceBudgets } from '../events/announce-budgets.ts';

@@ -1,5 +1,4 @@
 import type { RedisClient } from '@presign/limits';
-import type { Database, TextRow, Transaction } from '@presign/schema/database';
 import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import {
   budgets,
@@ -11,6 +10,7 @@ import {
   virtualKeys,
 } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
+import type { Database, TextRow, Transaction } from '@presign/service/database';
 import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Logger } from 'pino';

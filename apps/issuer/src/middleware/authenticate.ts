@@ -1,8 +1,8 @@
 import { hashApiKey, sameSecret } from '@presign/crypto';
 import { RefusedError } from '@presign/schema';
 import { consoleSessions } from '@presign/schema/console-tables';
-import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';

@@ -1,13 +1,6 @@
-import {
-  boundLines,
-  causeOf,
-  ERRORS,
-  errorBody,
-  type Refusal,
-  RefusedError,
-  rateLimitHeaders,
-} from '@presign/schema';
-import { isDatabaseOutage } from '@presign/schema/database';
+import { ERRORS, errorBody, type Refusal, RefusedError, rateLimitHeaders } from '@presign/schema';
+import { boundLines, causeOf } from '@presign/service';
+import { isDatabaseOutage } from '@presign/service/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { checkMac, deriveBytes, mac } from '@presign/crypto';
 import { type BudgetLimits, idempotencyKey, REQUEST_LIMITS, RefusedError } from '@presign/schema';
-import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
+import { sqlState, type Transaction } from '@presign/service/database';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../identity/caller.ts';

@@ -3,7 +3,7 @@ import type { PlantSeed, RedisClient } from '@presign/limits';
 import type { PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
-import type { Database } from '@presign/schema/database';
+import type { Database } from '@presign/service/database';
 import type { Logger } from 'pino';
 
 /** Everything that the handlers of routes get. */

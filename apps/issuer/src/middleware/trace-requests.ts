@@ -1,4 +1,4 @@
-import { SpanKind, type Traces, unixMs } from '@presign/telemetry/traces';
+import { SpanKind, type Traces, unixMs } from '@presign/service/traces';
 
 /** A request that was answered. */
 type Answered = {

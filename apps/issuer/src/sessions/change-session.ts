@@ -6,9 +6,9 @@ import {
   type SessionChange,
   sessionChange,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';

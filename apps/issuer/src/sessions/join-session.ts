@@ -1,6 +1,6 @@
 import { RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { sessions } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
 
 /**

@@ -6,9 +6,9 @@ import {
   sessionsQuery,
   writeCursor,
 } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { isActiveInSql, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { and, count as counted, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows, upTo } from '../answers/page.ts';
 import { inTurn } from '../middleware/in-time.ts';

@@ -1,5 +1,4 @@
 import {
-  causeOf,
   RefusedError,
   USAGE_DAYS,
   USAGE_SUMS,
@@ -8,7 +7,8 @@ import {
   usageReport,
   writeUsageCursor,
 } from '@presign/schema';
-import { type Database, sqlState, type TextRow, type Transaction } from '@presign/schema/database';
+import { causeOf } from '@presign/service';
+import { type Database, sqlState, type TextRow, type Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';

@@ -1,7 +1,7 @@
 import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
 
 /** The calls to sum, and the dimensions to group them by. */

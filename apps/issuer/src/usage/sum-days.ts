@@ -1,6 +1,6 @@
-import type { TextRow, Transaction } from '@presign/schema/database';
 import { ledger, usageMarks } from '@presign/schema/ledger-tables';
 import { accounts } from '@presign/schema/tables';
+import type { TextRow, Transaction } from '@presign/service/database';
 import { inArray, type SQL, sql } from 'drizzle-orm';
 import { addToDays } from './sum-calls.ts';
 

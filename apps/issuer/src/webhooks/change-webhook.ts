@@ -5,8 +5,8 @@ import {
   webhookChange,
   webhookWithSecret,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { webhooks } from '@presign/schema/webhook-tables';
+import type { Transaction } from '@presign/service/database';
 import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';

@@ -5,9 +5,10 @@ import {
   type OutboundProxy,
   type PrivateUpstreams,
 } from '@presign/outbound';
-import { causeOf, type DeliveryError } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
+import type { DeliveryError } from '@presign/schema';
 import { webhooks } from '@presign/schema/webhook-tables';
+import { causeOf } from '@presign/service';
+import type { Database } from '@presign/service/database';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';

@@ -7,8 +7,8 @@ import {
   RefusedError,
   type WebhookEvent,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import type { Transaction } from '@presign/service/database';
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';

@@ -1,6 +1,6 @@
 import type { DeliveryError } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, lt, type SQL, sql } from 'drizzle-orm';
 
 /** Longer than an attempt can take. After that, another issuer takes over the deliveries of one that died. */

@@ -13,9 +13,9 @@ import {
   webhookRequest,
   webhookWithSecret,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { Duplex } from 'node:stream';
 import { PGlite } from '@electric-sql/pglite';
-import { connectEngine, updateTables } from '@presign/schema/database';
+import { connectEngine, updateTables } from '@presign/service/database';
 
 /** Each page of its cache stays in memory. The default of 128 MB took 135 MB more, and one process has little to cache. */
 const START_PARAMS = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];

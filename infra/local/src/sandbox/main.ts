@@ -1,4 +1,4 @@
-import { readVariable } from '@presign/schema';
+import { readVariable } from '@presign/service';
 import { startSandboxLlm } from './llm.ts';
 
 /** The sandbox provider alone, for trying a deployment without a real provider's key. */

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { createPresign, type Presign } from '@presign/client';
 import { addLateCalls, holdMarks } from '@presign/issuer';
-import type { Database, Transaction } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
 import { grants, sessions } from '@presign/schema/tables';
+import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, sql } from 'drizzle-orm';
 
 type Sample = {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
-import { causeOf } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import type { KeptTable } from '@presign/schema/tables';
+import { causeOf } from '@presign/service';
+import type { Database } from '@presign/service/database';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
 

@@ -1,5 +1,5 @@
-import type { Problem } from '@presign/schema';
 import { knowledgeFiles } from '@presign/schema/tables';
+import type { Problem } from '@presign/service';
 import { type KeepList, type Kept, keepList, type ListKind } from '../kept/keep-list.ts';
 import type { Provider } from '../provider.ts';
 import {

@@ -1,4 +1,4 @@
-import { readNamedFile } from '@presign/schema';
+import { readNamedFile } from '@presign/service';
 import * as z from 'zod';
 import { answerHeaderProblem } from '../answers/answer-headers.ts';
 import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';

@@ -1,5 +1,5 @@
-import type { Problem } from '@presign/schema';
 import { priceLists } from '@presign/schema/tables';
+import type { Problem } from '@presign/service';
 import { type KeepList, type Kept, keepList, type ListKind, type ListSource } from '../kept/keep-list.ts';
 import { type PriceList, readPriceList } from './price-list.ts';
 import { BUNDLED_PRICES, type Drop, largeDrops, type Prices } from './prices.ts';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { microusd, optional, perMinute } from './fields.ts';
-import { expected } from './invalid-request.ts';
+import { microusd, optional, perMinute } from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { pageOf } from '../fields/page.ts';
 import { keyName, newApiKeyAnswer } from './keys.ts';
-import { pageOf } from './page.ts';
 
 const MOST = 1_000_000;
 const COUNT = expected(`a whole number from 0 to ${MOST}`);

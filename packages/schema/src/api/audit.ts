@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { TIME_FORM, time } from './fields.ts';
-import { pageOf, pageQuery } from './page.ts';
+import { TIME_FORM, time } from '../fields/fields.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
 import { name } from './reports.ts';
 
 /** Everything that a change can be done to, by the name of its id. */

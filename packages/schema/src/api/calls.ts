@@ -1,7 +1,16 @@
 import * as z from 'zod';
-import { apiKeyId, externalId, grantId, microusd, requestId, sessionId, TIME_FORM, time } from './fields.ts';
-import { QUERY } from './invalid-request.ts';
-import { limitUpTo, pageOf, pageQuery } from './page.ts';
+import {
+  apiKeyId,
+  externalId,
+  grantId,
+  microusd,
+  requestId,
+  sessionId,
+  TIME_FORM,
+  time,
+} from '../fields/fields.ts';
+import { QUERY } from '../fields/invalid-request.ts';
+import { limitUpTo, pageOf, pageQuery } from '../fields/page.ts';
 import { name, USAGE_DAYS } from './reports.ts';
 
 /** The kinds of rows of the ledger. */

@@ -9,9 +9,9 @@ import {
   optional,
   perMinute,
   providerKey,
-} from './fields.ts';
-import { expected } from './invalid-request.ts';
-import { pageOf } from './page.ts';
+} from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { pageOf } from '../fields/page.ts';
 import { keyPolicy, keyPolicyAnswer } from './policy.ts';
 
 /** The scopes of an API key: issue and revoke URLs, read, everything in its account, and all accounts. */

@@ -1,18 +1,23 @@
 import * as z from 'zod';
 import {
+  CONFIG_MAX_BYTES,
+  DEFAULT_EXPIRES_IN,
+  EXTERNAL_ID_MAX_CHARS,
+  METADATA_MAX_BYTES,
+} from '../fields/fields.ts';
+import {
   type LimitRange,
   limitRange,
   llmRangeFields,
   llmRanges,
   mcpRangeFields,
   mcpRanges,
-} from '../limits/fields.ts';
+} from '../fields/limits.ts';
+import { PAGE_DEFAULT, PAGE_MAX } from '../fields/page.ts';
 import { accountLimits } from './accounts.ts';
-import { CONFIG_MAX_BYTES, DEFAULT_EXPIRES_IN, EXTERNAL_ID_MAX_CHARS, METADATA_MAX_BYTES } from './fields.ts';
 import { SCOPES } from './keys.ts';
 import { MCP_TOOLS_MAX } from './mcp/tools.ts';
 import { MCP_EXPIRES_IN, MCP_SERVERS_MAX } from './mcp-presign.ts';
-import { PAGE_DEFAULT, PAGE_MAX } from './page.ts';
 import { keyPolicyAnswer } from './policy.ts';
 import { MODELS_MAX, ONE_YEAR_SECONDS, PATHS_MAX, PATHS_MAX_BYTES } from './presign.ts';
 import { USAGE_GROUPS_MAX } from './reports.ts';

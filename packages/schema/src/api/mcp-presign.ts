@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { mcpLimits } from '../limits/fields.ts';
-import { DEFAULT_EXPIRES_IN, optional } from './fields.ts';
-import { expected } from './invalid-request.ts';
+import { DEFAULT_EXPIRES_IN, optional } from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { mcpLimits } from '../fields/limits.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp/auth.ts';
 import { MCP_TOOLS_MAX, mcpName, mcpPricing, toolArguments, toolNames } from './mcp/tools.ts';
 import { issueFields } from './presign.ts';

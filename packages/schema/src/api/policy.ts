@@ -1,8 +1,15 @@
 import * as z from 'zod';
-import { highestFields } from '../limits/fields.ts';
-import { LIMIT_NAMES } from '../limits/kinds.ts';
-import { callConfig, EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, NO_NUL, optional } from './fields.ts';
-import { expected } from './invalid-request.ts';
+import {
+  callConfig,
+  EXTERNAL_ID_MAX_CHARS,
+  externalId,
+  givenOneOf,
+  NO_NUL,
+  optional,
+} from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { highestFields } from '../fields/limits.ts';
+import { LIMIT_NAMES } from '../limit-kinds.ts';
 import {
   bind,
   bindAnswer,

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { llmClaims } from '../claims.ts';
-import { llmLimits } from '../limits/fields.ts';
 import {
   addressRange,
   bytes,
@@ -14,8 +13,9 @@ import {
   optional,
   providerKey,
   sessionId,
-} from './fields.ts';
-import { expected } from './invalid-request.ts';
+} from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { llmLimits } from '../fields/limits.ts';
 
 /** One year in seconds: the meaning of `expires_in: -1`, and the longest validity of an LLM URL. */
 export const ONE_YEAR_SECONDS = 31_536_000;

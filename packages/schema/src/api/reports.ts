@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../fields/fields.ts';
+import { QUERY } from '../fields/invalid-request.ts';
+import { limitUpTo } from '../fields/page.ts';
 import { readJson } from '../json.ts';
-import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from './fields.ts';
-import { QUERY } from './invalid-request.ts';
-import { limitUpTo } from './page.ts';
 
 /** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { lastCall } from '../errors.ts';
-import { shownFields } from '../limits/fields.ts';
-import { apiKeyId, externalId, microusd } from './fields.ts';
-import { QUERY } from './invalid-request.ts';
+import { apiKeyId, externalId, microusd } from '../fields/fields.ts';
+import { QUERY } from '../fields/invalid-request.ts';
+import { shownFields } from '../fields/limits.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
 import { mcpArguments } from './mcp/tools.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
-import { pageOf, pageQuery } from './page.ts';
 import { conditionsAnswer } from './presign.ts';
 
 const used = z.int().meta({ description: 'Calls.' });

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { BUDGET_WINDOWS, budgetScope } from '../budgets/requests.ts';
+import { microusd } from '../fields/fields.ts';
 import { auditEntry } from './audit.ts';
-import { microusd } from './fields.ts';
+import { BUDGET_WINDOWS, budgetScope } from './budgets.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({

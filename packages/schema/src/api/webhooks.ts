@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { hasField } from './changes/key-change.ts';
-import { NO_NUL, optional } from './fields.ts';
-import { expected, QUERY } from './invalid-request.ts';
+import { NO_NUL, optional } from '../fields/fields.ts';
+import { expected, QUERY } from '../fields/invalid-request.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
+import { hasField } from './key-change.ts';
 import { URL_PATTERN } from './mcp/auth.ts';
-import { pageOf, pageQuery } from './page.ts';
 
 const URL_MAX_CHARS = 2_048;
 const DESCRIPTION_MAX_CHARS = 255;

@@ -1,6 +1,6 @@
 import { SealError } from '@presign/crypto';
 import { DEFAULT_KEY_HEADER, type McpAuth, type Refusal } from '@presign/schema';
-import { isDatabaseOutage } from '@presign/schema/database';
+import { isDatabaseOutage } from '@presign/service/database';
 import { LRUCache } from 'lru-cache';
 import { createExchange } from './exchange.ts';
 import {

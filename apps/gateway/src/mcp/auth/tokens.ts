@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { oauthTokens, oauthTokensContext } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
 import { and, eq, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { bytes, givenOneOf, headerSafe, optional, SECRET } from '../../fields/fields.ts';
+import { expected } from '../../fields/invalid-request.ts';
 import { isJsonObject } from '../../json.ts';
-import { bytes, givenOneOf, headerSafe, optional, SECRET } from '../fields.ts';
-import { expected } from '../invalid-request.ts';
 
 /** Access tokens that carry claims (JWT) grow to several kilobytes. */
 const SECRET_MAX_CHARS = 8192;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { microusd, NO_NUL, optional } from '../../fields/fields.ts';
+import { expected } from '../../fields/invalid-request.ts';
 import { isJsonObject } from '../../json.ts';
-import { microusd, NO_NUL, optional } from '../fields.ts';
-import { expected } from '../invalid-request.ts';
 
 export const MCP_TOOLS_MAX = 500;
 /** How many tools may have conditions, and how many of them one tool. */

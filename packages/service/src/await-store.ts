@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { IAT_LEEWAY_SECONDS } from '../claims.ts';
+import { IAT_LEEWAY_SECONDS } from '@presign/schema';
 
 /** How long a store may take at a start before the log says that it does not answer. */
 export const STORE_WAIT_MS = 10_000;

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { changedFields } from '../../limits/fields.ts';
-import { callConfig, perMinute } from '../fields.ts';
-import { expected } from '../invalid-request.ts';
-import { keyName, keyScopes } from '../keys.ts';
-import { keyPolicy } from '../policy.ts';
+import { callConfig, perMinute } from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { changedFields } from '../fields/limits.ts';
+import { keyName, keyScopes } from './keys.ts';
+import { keyPolicy } from './policy.ts';
 
 const TIME = expected('a time in whole Unix seconds, or null');
 /** The end of the year 9999: later times have no common form. */

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { changedFields } from '../../limits/fields.ts';
-import { LIMIT_NAMES } from '../../limits/kinds.ts';
-import { jsonObject, METADATA_MAX_BYTES } from '../fields.ts';
-import { expected } from '../invalid-request.ts';
-import { keyName } from '../keys.ts';
-import { sessionGrant, sessionMetadata, sessionSummary } from '../session.ts';
+import { jsonObject, METADATA_MAX_BYTES } from '../fields/fields.ts';
+import { expected } from '../fields/invalid-request.ts';
+import { changedFields } from '../fields/limits.ts';
+import { LIMIT_NAMES } from '../limit-kinds.ts';
 import { hasField } from './key-change.ts';
+import { keyName } from './keys.ts';
+import { sessionGrant, sessionMetadata, sessionSummary } from './session.ts';
 
 const TIME = expected('a time in whole Unix seconds');
 const SOME = `expected at least one of ${LIMIT_NAMES.join(', ')}, expires_at and metadata`;

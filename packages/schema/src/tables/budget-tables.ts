@@ -10,9 +10,9 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { time, whole } from '../columns.ts';
-import { accounts } from '../tables.ts';
-import { BUDGET_SCOPES, BUDGET_WINDOWS } from './requests.ts';
+import { BUDGET_SCOPES, BUDGET_WINDOWS } from '../api/budgets.ts';
+import { time, whole } from './columns.ts';
+import { accounts } from './tables.ts';
 
 /**
  * Where the windows of some budgets begin and end: those with the same kind of window, time zone and anchor share a calendar.

@@ -1,5 +1,5 @@
+import { addressRange } from '@presign/schema';
 import * as z from 'zod';
-import { addressRange } from './api/fields.ts';
 
 /** Only digits: `Number` also reads `0x50`, `1e3` and a space. */
 const digits = z.string().regex(/^\d{1,15}$/);

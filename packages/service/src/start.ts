@@ -3,11 +3,11 @@ import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { NEWEST_MIGRATION } from '@presign/schema/migrations';
 import { sql } from 'drizzle-orm';
-import journal from '../migrations/meta/_journal.json' with { type: 'json' };
+import { problemOf } from './await-store.ts';
 import { type Database, isDatabaseOutage, sqlState } from './database.ts';
 import { VariableError } from './read-variable.ts';
-import { problemOf } from './stores/await-store.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;
@@ -82,9 +82,6 @@ function explainListen(error: Error, portVariable: PortVariable): string | undef
 const UNDEFINED_TABLE = '42P01';
 const INSUFFICIENT_PRIVILEGE = '42501';
 const READ_ONLY = '25006';
-
-/** When the newest migration of this version was made. */
-const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));
 
 /**
  * Fails if the tables are those of an older version, in which statements of this one would fail one by one. Tables of a newer

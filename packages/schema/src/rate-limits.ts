@@ -1,5 +1,5 @@
-import { count, type RateLimit, type Refusal } from '../errors.ts';
-import { rateKind } from './kinds.ts';
+import { count, type RateLimit, type Refusal } from './errors.ts';
+import { rateKind } from './limit-kinds.ts';
 
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 

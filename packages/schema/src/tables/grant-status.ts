@@ -1,5 +1,5 @@
 import { and, not, type SQL, sql } from 'drizzle-orm';
-import type { SessionGrant } from './api/session.ts';
+import type { SessionGrant } from '../api/session.ts';
 import { budgets, grants, sessions, virtualKeys } from './tables.ts';
 
 /** A grant's status, as the API shows it. */

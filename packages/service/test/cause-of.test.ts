@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { causeOf } from '../src/stores/await-store.ts';
+import { causeOf } from '../src/await-store.ts';
 
 const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
 const shown = { error: 'Error', code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 127.0.0.1:5432' };

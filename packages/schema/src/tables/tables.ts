@@ -10,11 +10,11 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { AccountLimits } from './api/accounts.ts';
-import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
-import type { McpServerPolicy } from './api/mcp/bundle.ts';
-import type { KeyPolicy } from './api/policy.ts';
-import type { Conditions } from './api/presign.ts';
+import type { AccountLimits } from '../api/accounts.ts';
+import { AUDIT_ACTIONS, AUDIT_TARGETS } from '../api/audit.ts';
+import type { McpServerPolicy } from '../api/bundle.ts';
+import type { KeyPolicy } from '../api/policy.ts';
+import type { Conditions } from '../api/presign.ts';
 import { jsonText, revision, time, whole } from './columns.ts';
 
 /** The kinds of grants, by what they give access to. */

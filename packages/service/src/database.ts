@@ -1,23 +1,20 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { PARTITIONS } from '@presign/schema';
+import { partitions } from '@presign/schema/ledger-tables';
+import { MIGRATIONS } from '@presign/schema/migrations';
+import * as tables from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
-import { PARTITIONS } from './claims.ts';
-import { partitions } from './ledger-tables.ts';
 import { type Environment, MALFORMED, parseVariable, readVariable } from './read-variable.ts';
-import * as tables from './tables.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
 export type Database = PostgresJsDatabase<typeof tables>;
 
 /** How every Drizzle instance of the project is made. */
 export const DRIZZLE = { schema: tables, casing: 'snake_case' } as const;
-
-/** The folder of the generated SQL migrations. */
-export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
 /** How a service connects to Postgres: the variables that begin with `DATABASE_`. */
 export type DatabaseSettings = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressOf, awaitStore } from '../src/stores/await-store.ts';
+import { addressOf, awaitStore } from '../src/await-store.ts';
 
 const store = {
   variable: 'DATABASE_URL',

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import type { WebhookEvent } from './api/webhook-events.ts';
-import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './api/webhooks.ts';
+import type { WebhookEvent } from '../api/webhook-events.ts';
+import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from '../api/webhooks.ts';
 import { revision, time } from './columns.ts';
 import { ledger } from './ledger-tables.ts';
 import { accounts } from './tables.ts';

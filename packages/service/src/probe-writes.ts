@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { partitions } from '@presign/schema/ledger-tables';
 import { sql } from 'drizzle-orm';
-import { type Database, sqlState } from '../database.ts';
-import { partitions } from '../ledger-tables.ts';
+import { type Database, sqlState } from './database.ts';
 
 /** Whether Postgres takes writes. `read_only`: also a standby. `full`: its disk has no room. `refused`: it answers with an error. */
 export type Writes = 'taken' | 'no_answer' | 'read_only' | 'full' | 'refused';

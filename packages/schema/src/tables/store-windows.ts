@@ -1,14 +1,16 @@
-import { sql } from 'drizzle-orm';
-import type { Database, Transaction } from '../database.ts';
-import { budgets } from '../tables.ts';
-import { budgetWindows, sharedBudgets } from './tables.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import { budgetWindows, sharedBudgets } from './budget-tables.ts';
+import { budgets } from './tables.ts';
+
+/** A database, or a transaction of it. */
+type Statements = { readonly execute: (statement: SQL) => PromiseLike<unknown> };
 
 /**
  * Stores the windows in which these shared budgets are at a time, with their present limits, unless they are stored. A window is
  * stored once, whoever asks first: its row in `budgets` is never reset. A calendar that ends before that time gives no window.
  */
 export async function storeWindows(
-  db: Database | Transaction,
+  db: Statements,
   sharedIds: readonly string[],
   atMs: number,
 ): Promise<void> {

@@ -1,7 +1,13 @@
 import * as z from 'zod';
-import { maxUses, microusd, optional } from '../api/fields.ts';
-import { expected } from '../api/invalid-request.ts';
-import { LIMIT_NAMES, type LimitName, limitKind, MCP_LIMIT_NAMES, type McpLimitName } from './kinds.ts';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  limitKind,
+  MCP_LIMIT_NAMES,
+  type McpLimitName,
+} from '../limit-kinds.ts';
+import { maxUses, microusd, optional } from './fields.ts';
+import { expected } from './invalid-request.ts';
 
 const forEach = <N extends LimitName, F>(names: readonly N[], fieldOf: (name: N) => F) =>
   Object.fromEntries(names.map((name) => [name, fieldOf(name)])) as { [K in N]: F };

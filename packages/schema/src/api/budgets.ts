@@ -8,11 +8,11 @@ import {
   maxUses,
   microusd,
   optional,
-} from '../api/fields.ts';
-import { expected, QUERY } from '../api/invalid-request.ts';
-import { keyName, virtualKeyParams } from '../api/keys.ts';
-import { pageOf, pageQuery } from '../api/page.ts';
-import { TOKEN_LIMIT } from '../limits/kinds.ts';
+} from '../fields/fields.ts';
+import { expected, QUERY } from '../fields/invalid-request.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
+import { TOKEN_LIMIT } from '../limit-kinds.ts';
+import { keyName, virtualKeyParams } from './keys.ts';
 
 /** How long a window of a budget is. */
 export const BUDGET_WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;

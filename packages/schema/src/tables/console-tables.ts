@@ -1,6 +1,6 @@
 import { index, pgTable, text, uuid } from 'drizzle-orm/pg-core';
-import { time } from '../columns.ts';
-import { apiKeys } from '../tables.ts';
+import { time } from './columns.ts';
+import { apiKeys } from './tables.ts';
 
 /** Those who signed in to the console. A session has the rights of its API key, and dies with it. */
 export const consoleSessions = pgTable(

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { mcpBundleClaims } from '../../claims.ts';
-import { MCP_TRANSPORTS, type McpServer } from '../mcp-presign.ts';
-import { expiresAt, grantId } from '../presign.ts';
-import type { McpArguments, McpPricing } from './tools.ts';
+import { mcpBundleClaims } from '../claims.ts';
+import type { McpArguments, McpPricing } from './mcp/tools.ts';
+import { MCP_TRANSPORTS, type McpServer } from './mcp-presign.ts';
+import { expiresAt, grantId } from './presign.ts';
 
 /** The policy of one MCP server of a bundle. It contains nothing secret. */
 export type McpServerPolicy = {

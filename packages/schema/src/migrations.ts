@@ -1,0 +1,8 @@
+import { fileURLToPath } from 'node:url';
+import journal from '../migrations/meta/_journal.json' with { type: 'json' };
+
+/** The folder of the generated SQL migrations. */
+export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
+
+/** When the newest migration of this version was made. */
+export const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));
