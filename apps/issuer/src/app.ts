@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
+import { type RedisHealth, readHealth } from '@presign/limits';
 import { knowledgeProblems } from '@presign/providers/keep-knowledge';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
-  choosePartition,
   REQUEST_LIMITS,
   RefusedError,
   rateLimited,
@@ -24,8 +23,8 @@ import type { IssuerDeps } from './deps.ts';
 import type { ApiKey, IssuerEnv } from './identity/caller.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
+import { countInTime } from './middleware/count-in-time.ts';
 import { answerError } from './middleware/errors.ts';
-import { inTime } from './middleware/in-time.ts';
 import { reference } from './openapi/docs-page.ts';
 import { ROUTES } from './routes.ts';
 
@@ -189,9 +188,6 @@ const REDIS_PROBLEMS = {
 
 const BODY_MAX_BYTES = REQUEST_LIMITS.body_bytes;
 
-/** How long a request waits to be counted. */
-const COUNTING_MS = 250;
-
 /**
  * Counts the requests of an API key over all issuers, and refuses those above its limit for a minute with 429. While
  * Redis does not answer, requests pass uncounted: the URLs they issue have limits of their own, and issuing needs
@@ -201,8 +197,7 @@ const limitRequests =
   ({ redis, requestsPerMinute }: IssuerDeps): MiddlewareHandler<IssuerEnv> =>
   async (c, next) => {
     const { id, requestsPerMinute: own } = c.get('apiKey');
-    const counting = countRequest(redis, choosePartition(id), id, own ?? requestsPerMinute);
-    const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
+    const counted = await countInTime(redis, id, id, own ?? requestsPerMinute);
     if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This API key'));
     for (const [name, value] of Object.entries(rateLimitHeaders(counted && [counted.rateLimit])))
       c.header(name, value);

@@ -15,6 +15,7 @@ import { and, eq, gt, isNull, lte, or, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { liveWindow } from '../grants/live-figures.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
@@ -148,19 +149,17 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
     thresholds: thresholdsOf(row),
     window: budget.window,
     time_zone: calendar.timeZone,
-    anchor: calendar.anchor && seconds(calendar.anchor),
+    anchor: calendar.anchor && unixSeconds(calendar.anchor),
     revision: budget.revision,
     current: window?.startsAt
       ? {
-          starts_at: seconds(window.startsAt),
-          ends_at: window.endsAt && seconds(window.endsAt),
+          starts_at: unixSeconds(window.startsAt),
+          ends_at: window.endsAt && unixSeconds(window.endsAt),
           settled: { used: window.used, spent: window.settledMicrousd, tokens: window.usedTokens },
           live: await liveWindow(redis, window),
         }
       : null,
-    created_at: seconds(budget.createdAt),
-    deleted_at: budget.deletedAt && seconds(budget.deletedAt),
+    created_at: unixSeconds(budget.createdAt),
+    deleted_at: budget.deletedAt && unixSeconds(budget.deletedAt),
   };
 }
-
-const seconds = (time: Date) => time.getTime() / 1000;

@@ -5,6 +5,7 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { type ChangedBudget, type Crossing, crossingsOf, markAnnounced, wasExhausted } from './levels.ts';
 import { type AccountEvent, recordEvents } from './record-events.ts';
 
@@ -148,8 +149,8 @@ function eventOf(shared: Shared, happened: Happened): AccountEvent {
     scope: scopeOf(shared),
     template: shared.templateId,
     window: shared.window,
-    starts_at: window.startsAt ? seconds(window.startsAt) : 0,
-    ends_at: window.endsAt && seconds(window.endsAt),
+    starts_at: window.startsAt ? unixSeconds(window.startsAt) : 0,
+    ends_at: window.endsAt && unixSeconds(window.endsAt),
     max_uses: window.maxUses ?? -1,
     cost_limit: window.costLimitMicrousd,
     tokens: window.tokenLimit,
@@ -165,5 +166,3 @@ function eventOf(shared: Shared, happened: Happened): AccountEvent {
   const { percent } = happened;
   return { accountId, event: { type: 'budget.threshold', timestamp, data: { ...data, limit, percent } } };
 }
-
-const seconds = (time: Date) => time.getTime() / 1000;

@@ -2,6 +2,7 @@ import type { AuditAction, AuditEntry, AuditTarget } from '@presign/schema';
 import { audit } from '@presign/schema/tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { lt, sql } from 'drizzle-orm';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { Actor } from '../identity/caller.ts';
 import { mustNotHaveEnded } from '../identity/standing.ts';
 import { recordEvents } from './record-events.ts';
@@ -43,7 +44,7 @@ export async function recordChange(
 /** An entry as the API shows it. */
 export const describeEntry = (row: typeof audit.$inferSelect): AuditEntry => ({
   id: row.id,
-  at: row.at.getTime() / 1000,
+  at: unixSeconds(row.at),
   actor: row.actor,
   action: row.action,
   target: { kind: row.targetKind, id: row.targetId },

@@ -12,6 +12,7 @@ import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import { mayRead, refuseUnseen } from '../identity/may-see.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -98,7 +99,7 @@ async function answerChange(deps: RouteDeps, asked: Asked, row: GrantRow): Promi
   if (mayRead(apiKey)) return { ...(await answerGrant(deps, c, row)), url };
   sendRevision(c, row.budgets);
   const { revision } = row.budgets;
-  return { id, session_id: row.sessions.id, expires_at: expiresAt.getTime() / 1000, revision, url };
+  return { id, session_id: row.sessions.id, expires_at: unixSeconds(expiresAt), revision, url };
 }
 
 type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv> };

@@ -1,6 +1,7 @@
 import { type McpServerPolicy, type SessionGrant, showLimits } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { budgets, grants, virtualKeys } from '@presign/schema/tables';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 
 /** A grant with its own budget, and its virtual key if it has one. */
 export type GrantRow = {
@@ -35,8 +36,8 @@ export const describeGrant = (
     virtual_key: grant.virtualKeyId,
     api_key: grant.apiKeyId,
     metadata: grant.metadata,
-    issued_at: seconds(grant.issuedAt),
-    expires_at: seconds(grant.expiresAt),
+    issued_at: unixSeconds(grant.issuedAt),
+    expires_at: unixSeconds(grant.expiresAt),
     status: statusOfGrant({ grant, session, virtualKey, budget, figures }, now),
     ...showLimits(budget),
     conditions: grant.conditions,
@@ -52,5 +53,3 @@ const serverOf = ({ name, url, transport, tools, arguments: conditions }: McpSer
   tools: tools ? [...tools] : null,
   arguments: conditions ?? null,
 });
-
-const seconds = (time: Date) => time.getTime() / 1000;

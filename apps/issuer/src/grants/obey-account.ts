@@ -1,15 +1,11 @@
 import type { RedisClient } from '@presign/limits';
-import { countRequest } from '@presign/limits';
-import { choosePartition, RefusedError, rateLimited } from '@presign/schema';
+import { RefusedError, rateLimited } from '@presign/schema';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { accounts, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, sql } from 'drizzle-orm';
 import type { ApiKey } from '../identity/caller.ts';
-import { inTime } from '../middleware/in-time.ts';
-
-/** How long a request waits to be counted. */
-const COUNTING_MS = 250;
+import { countInTime } from '../middleware/count-in-time.ts';
 
 /**
  * Refuses a URL or a bundle above the limits of its account, and counts it by the minute. While Redis does not answer, it is not
@@ -24,8 +20,7 @@ export async function obeyAccount(
   const { cost_limit: most = null, urls_per_minute: perMinute = null } = limits ?? {};
   if (most !== null && (costLimit ?? Number.POSITIVE_INFINITY) > most) throw costAbove(most);
   if (perMinute === null) return;
-  const counting = countRequest(redis, choosePartition(accountId), `urls:${accountId}`, perMinute);
-  const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
+  const counted = await countInTime(redis, accountId, `urls:${accountId}`, perMinute);
   if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This account'));
 }
 

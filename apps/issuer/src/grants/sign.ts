@@ -17,6 +17,7 @@ import {
   publicKeysAnswer,
   RefusedError,
 } from '@presign/schema';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
@@ -56,7 +57,7 @@ export function signGrant(deps: RouteDeps, grant: IssuedGrant): PresignAnswer {
   return {
     url: `${deps.gatewayUrl}/llm/t/${signLlm(deps, claims)}${grant.paths[0]}`,
     session_id: grant.sessionId,
-    expires_at: grant.expiresAt.getTime() / 1000,
+    expires_at: unixSeconds(grant.expiresAt),
     grant_id: grant.id,
     claims,
   };
@@ -147,7 +148,7 @@ export function answerBundle(deps: RouteDeps, grant: IssuedBundle, bundle: McpBu
   return {
     bundle_url: `${deps.gatewayUrl}/mcp/bundle/${token}`,
     bundle_token: token,
-    expires_at: grant.expiresAt.getTime() / 1000,
+    expires_at: unixSeconds(grant.expiresAt),
     session_id: grant.sessionId,
     servers: bundle.mcpServers,
     grant_id: grant.id,

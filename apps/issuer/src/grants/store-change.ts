@@ -15,6 +15,7 @@ import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { asc, eq, inArray, type SQL } from 'drizzle-orm';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor, ApiKey } from '../identity/caller.ts';
 import { maySeeUrl, type Viewer } from '../identity/may-see.ts';
@@ -199,5 +200,5 @@ type AuditedFields = ReturnType<typeof auditedFields>;
 /** The fields of a grant that the audit log has. */
 const auditedFields = (limits: BudgetLimits, expiresAt: Date) => ({
   ...showLimits(limits),
-  expires_at: expiresAt.getTime() / 1000,
+  expires_at: unixSeconds(expiresAt),
 });

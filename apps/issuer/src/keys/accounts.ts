@@ -20,6 +20,7 @@ import type { Transaction } from '@presign/service/database';
 import { eq, getTableColumns } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -183,11 +184,9 @@ export type Account = typeof accounts.$inferSelect;
 export const describeAccount = (row: Account): AccountAnswer => ({
   id: row.id,
   name: row.name,
-  created_at: seconds(row.createdAt),
-  suspended_at: row.suspendedAt && seconds(row.suspendedAt),
-  deleted_at: row.deletedAt && seconds(row.deletedAt),
+  created_at: unixSeconds(row.createdAt),
+  suspended_at: row.suspendedAt && unixSeconds(row.suspendedAt),
+  deleted_at: row.deletedAt && unixSeconds(row.deletedAt),
   limits: { ...NO_LIMITS, ...row.limits },
   revision: row.revision,
 });
-
-const seconds = (time: Date) => time.getTime() / 1000;

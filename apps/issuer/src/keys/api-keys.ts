@@ -19,6 +19,7 @@ import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { requireScope } from '../identity/caller.ts';
@@ -189,13 +190,13 @@ export const describeApiKey = (
   name: row.name,
   scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),
   hint: row.hint,
-  created_at: seconds(row.createdAt),
-  expires_at: row.expiresAt && seconds(row.expiresAt),
-  revoked_at: row.revokedAt && seconds(row.revokedAt),
+  created_at: unixSeconds(row.createdAt),
+  expires_at: row.expiresAt && unixSeconds(row.expiresAt),
+  revoked_at: row.revokedAt && unixSeconds(row.revokedAt),
   requests_per_minute: row.requestsPerMinute,
   policy: row.policy,
   revision: row.revision,
-  last_used_at: row.lastUsedAt && seconds(row.lastUsedAt),
+  last_used_at: row.lastUsedAt && unixSeconds(row.lastUsedAt),
 });
 
 /** Everything that is chosen when a key is created. */
@@ -206,5 +207,3 @@ export const auditedFields = ({ name, scopes, expires_at, requests_per_minute, p
   requests_per_minute,
   policy,
 });
-
-export const seconds = (time: Date) => time.getTime() / 1000;

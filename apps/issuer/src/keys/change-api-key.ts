@@ -5,13 +5,14 @@ import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor, ApiKey, IssuerEnv } from '../identity/caller.ts';
 import { requireScope } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
-import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey, seconds } from './api-keys.ts';
+import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey } from './api-keys.ts';
 
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
 export const changeApiKey = route(
@@ -125,9 +126,9 @@ export async function endApiKey(
     const key = keys.find((each) => each.id === id.toLowerCase());
     if (!key) throw new RefusedError({ code: 'not_found' });
     const target = { kind: 'api_key', id: key.id } as const;
-    const before = { name: key.name, revoked_at: key.revokedAt && seconds(key.revokedAt) };
+    const before = { name: key.name, revoked_at: key.revokedAt && unixSeconds(key.revokedAt) };
     const revokedAt = key.revokedAt ?? new Date(now());
-    const after = { ...before, revoked_at: seconds(revokedAt) };
+    const after = { ...before, revoked_at: unixSeconds(revokedAt) };
     await recordChange(tx, by, { action: 'api_key.revoked', target, before, after });
     if (key.revokedAt) return;
     refuseLast(keys, key, { ...key, revokedAt }, now());

@@ -8,6 +8,7 @@ import {
   REQUEST_LIMITS,
   SCOPES,
 } from '@presign/schema';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { ApiKey } from '../identity/caller.ts';
 import { hasScope } from '../identity/caller.ts';
 import { readPolicy } from '../issue/obey-policy.ts';
@@ -30,7 +31,7 @@ export const getLimits = route(
       api_key: {
         id: apiKey.id,
         scopes: SCOPES.filter((scope) => apiKey.scopes.includes(scope)),
-        expires_at: apiKey.expiresAt && apiKey.expiresAt.getTime() / 1000,
+        expires_at: apiKey.expiresAt && unixSeconds(apiKey.expiresAt),
         requests_per_minute: apiKey.requestsPerMinute ?? requestsPerMinute,
         policy: apiKey.policy as LimitsAnswer['api_key']['policy'],
       },

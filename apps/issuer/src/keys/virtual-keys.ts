@@ -18,6 +18,7 @@ import type { Database, Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { checkKey, findProvider } from '../grants/check-callable.ts';
 import { liveFigures } from '../grants/live-figures.ts';
@@ -147,8 +148,8 @@ export async function describeVirtualKey(
     budget: budget && (await describeBudget(redis, budget)),
     version,
     revision: key.revision,
-    created_at: key.createdAt.getTime() / 1000,
-    revoked_at: key.revokedAt && key.revokedAt.getTime() / 1000,
+    created_at: unixSeconds(key.createdAt),
+    revoked_at: key.revokedAt && unixSeconds(key.revokedAt),
   };
 }
 

@@ -11,6 +11,7 @@ import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import type { Database } from '@presign/service/database';
 import { and, count as counted, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows, upTo } from '../answers/page.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
@@ -201,8 +202,8 @@ const distinct = (column: typeof grants.externalUser | typeof grants.externalSes
 export const summaryOf = (row: SummaryRow): SessionSummary => ({
   id: row.id,
   name: row.name,
-  created_at: row.createdAt.getTime() / 1000,
-  revoked_at: row.revokedAt && row.revokedAt.getTime() / 1000,
+  created_at: unixSeconds(row.createdAt),
+  revoked_at: row.revokedAt && unixSeconds(row.revokedAt),
   status: row.active ? 'active' : 'ended',
   grant_count: row.grantCount,
   expires_at: row.lastMs === null ? null : Number(row.lastMs) / 1000,

@@ -13,9 +13,10 @@ import {
 import { ledger } from '@presign/schema/ledger-tables';
 import { and, asc, eq } from 'drizzle-orm';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { inTime, inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { describeLedgerRow, type LedgerRow, toSeconds } from './describe-row.ts';
+import { describeLedgerRow, type LedgerRow } from './describe-row.ts';
 
 /** Calls are ordered by the time at which they settled. */
 const PLACE = { createdAt: ledger.settledAt, id: ledger.holdId };
@@ -76,7 +77,11 @@ export const getCall = route(
       if (!call) throw new RefusedError({ code: 'not_found', message: NO_CALL });
       const refunds = rows
         .filter(({ outcome }) => outcome === 'refunded')
-        .map(({ settledAt, uses, costMicrousd: cost }) => ({ settled_at: toSeconds(settledAt), uses, cost }));
+        .map(({ settledAt, uses, costMicrousd: cost }) => ({
+          settled_at: unixSeconds(settledAt),
+          uses,
+          cost,
+        }));
       return { ...describeCall(call), price_lines: linesOf(call), refunds };
     };
   },

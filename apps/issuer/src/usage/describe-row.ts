@@ -1,8 +1,7 @@
 import type { ledger } from '@presign/schema/ledger-tables';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 
 export type LedgerRow = typeof ledger.$inferSelect;
-
-export const toSeconds = (time: Date) => time.getTime() / 1000;
 
 /** The fields of a call that both the API and its events have. */
 export const describeLedgerRow = (row: LedgerRow) => ({
@@ -22,6 +21,6 @@ export const describeLedgerRow = (row: LedgerRow) => ({
   output_tokens: row.outputTokens,
   status: row.status,
   outcome: row.outcome,
-  started_at: toSeconds(row.startedAt),
-  settled_at: toSeconds(row.settledAt),
+  started_at: unixSeconds(row.startedAt),
+  settled_at: unixSeconds(row.settledAt),
 });

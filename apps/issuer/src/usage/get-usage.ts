@@ -15,6 +15,7 @@ import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
 import { pump } from '../answers/pump.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { inTurn } from '../middleware/in-time.ts';
@@ -269,7 +270,7 @@ function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
 
 /** The members of a `UsageReport`, in its order. */
 function jsonFormat({ from, to, group_by }: UsageAsked): Format {
-  const range = JSON.stringify({ from: from.getTime() / 1000, to: to.getTime() / 1000, group_by });
+  const range = JSON.stringify({ from: unixSeconds(from), to: unixSeconds(to), group_by });
   const sums = (group: UsageGroup) => sumsOf(group).map((sum, i) => `"${USAGE_SUMS[i]}":${sum}`);
   return {
     headers: { 'content-type': 'application/json' },

@@ -11,6 +11,7 @@ import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -21,7 +22,6 @@ import {
   describeWebhook,
   findWebhook,
   isOwnWebhook,
-  seconds,
   type WebhookRow,
 } from './endpoints.ts';
 import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
@@ -105,7 +105,7 @@ export const rotateWebhookSecret = route(
           .returning();
         if (!row) throw new RefusedError({ code: 'not_found' });
         const target = { kind: 'webhook', id: row.id } as const;
-        const after = { previous_secret_expires_at: seconds(previousUntil) };
+        const after = { previous_secret_expires_at: unixSeconds(previousUntil) };
         await recordChange(tx, by, { action: 'webhook.secret_rotated', target, after });
         return { ...describeWebhook(row, deps.now()), secret };
       };

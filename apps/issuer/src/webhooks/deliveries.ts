@@ -12,6 +12,7 @@ import type { Transaction } from '@presign/service/database';
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -168,7 +169,7 @@ const describeDelivery = (
   attempts: row.attempts,
   last_status: row.lastStatus,
   last_error: row.lastError,
-  next_try_at: row.status === 'pending' ? row.nextTryAt.getTime() / 1000 : null,
-  created_at: row.createdAt.getTime() / 1000,
-  delivered_at: row.deliveredAt && row.deliveredAt.getTime() / 1000,
+  next_try_at: row.status === 'pending' ? unixSeconds(row.nextTryAt) : null,
+  created_at: unixSeconds(row.createdAt),
+  delivered_at: row.deliveredAt && unixSeconds(row.deliveredAt),
 });

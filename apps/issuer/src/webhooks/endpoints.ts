@@ -20,6 +20,7 @@ import { and, eq, getTableColumns } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
+import { unixSeconds } from '../answers/unix-seconds.ts';
 import { hostOf, recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -205,13 +206,13 @@ export const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => 
   url: row.url,
   events: row.events,
   description: row.description,
-  created_at: seconds(row.createdAt),
+  created_at: unixSeconds(row.createdAt),
   previous_secret_expires_at:
-    row.previousUntil && row.previousUntil.getTime() > now ? seconds(row.previousUntil) : null,
+    row.previousUntil && row.previousUntil.getTime() > now ? unixSeconds(row.previousUntil) : null,
   status: row.disabledAt ? 'disabled' : 'enabled',
   disabled_reason: row.disabledReason,
-  disabled_at: row.disabledAt && seconds(row.disabledAt),
-  failing_since: row.failingSince && seconds(row.failingSince),
+  disabled_at: row.disabledAt && unixSeconds(row.disabledAt),
+  failing_since: row.failingSince && unixSeconds(row.failingSince),
   revision: row.revision,
 });
 
@@ -221,5 +222,3 @@ export const auditedFields = ({ url, events, description }: WebhookRow) => ({
   events,
   description,
 });
-
-export const seconds = (time: Date) => time.getTime() / 1000;

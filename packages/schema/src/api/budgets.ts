@@ -8,6 +8,7 @@ import {
   maxUses,
   microusd,
   optional,
+  unixSeconds,
 } from '../fields/fields.ts';
 import { expected, QUERY } from '../fields/invalid-request.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
@@ -182,12 +183,10 @@ export type BudgetChange = z.output<typeof budgetChange>;
 
 export const budgetParams = z.object({ id: z.guid() });
 
-const seconds = z.number().meta({ description: 'Unix time in seconds.' });
-
 /** The window that counts now. */
 const currentWindow = z.strictObject({
-  starts_at: seconds,
-  ends_at: seconds.nullable().meta({ description: 'null: it has no end.' }),
+  starts_at: unixSeconds,
+  ends_at: unixSeconds.nullable().meta({ description: 'null: it has no end.' }),
   settled: z
     .strictObject({ used: z.int(), spent: microusd, tokens: z.int() })
     .meta({ description: 'Calls, microdollars and tokens in the ledger.' }),
@@ -252,13 +251,15 @@ export const budgetAnswer = z
     }),
     window: z.enum(BUDGET_WINDOWS),
     time_zone: z.string(),
-    anchor: seconds.nullable().meta({ description: 'Unix time in seconds. null: none.' }),
+    anchor: unixSeconds.nullable().meta({ description: 'Unix time in seconds. null: none.' }),
     revision: z.int().meta({ description: '1. Every change adds 1.' }),
     current: currentWindow.nullable().meta({
       description: 'The present window. null: no call has drawn on it, or it is a template.',
     }),
-    created_at: seconds.meta({ description: 'It covers URLs that were issued later. Unix time in seconds.' }),
-    deleted_at: seconds.nullable().meta({ description: 'null: not deleted.' }),
+    created_at: unixSeconds.meta({
+      description: 'It covers URLs that were issued later. Unix time in seconds.',
+    }),
+    deleted_at: unixSeconds.nullable().meta({ description: 'null: not deleted.' }),
   })
   .meta({ id: 'SharedBudget' });
 export type BudgetAnswer = z.infer<typeof budgetAnswer>;

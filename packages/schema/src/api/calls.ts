@@ -8,6 +8,7 @@ import {
   sessionId,
   TIME_FORM,
   time,
+  unixSeconds,
 } from '../fields/fields.ts';
 import { QUERY } from '../fields/invalid-request.ts';
 import { limitUpTo, pageOf, pageQuery } from '../fields/page.ts';
@@ -34,7 +35,6 @@ export const callsQuery = pageQuery.extend({
 });
 export type CallsQuery = z.output<typeof callsQuery>;
 
-const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 const tokens = z.int().nullable().meta({ description: 'As the provider reported them. null: it did not.' });
 const cost = z.int().nullable().meta({
   description: 'Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it.',
@@ -43,8 +43,8 @@ const cost = z.int().nullable().meta({
 /** A row of the ledger. */
 const callFields = {
   request_id: z.guid().nullable().meta({ description: 'The `x-presign-request-id` of the answer.' }),
-  started_at: seconds,
-  settled_at: seconds,
+  started_at: unixSeconds,
+  settled_at: unixSeconds,
   outcome: z.enum(CALL_OUTCOMES).meta({
     description:
       '`expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.',
@@ -116,7 +116,7 @@ export const callAnswer = z
           'How the cost follows from the usage. Their sum, rounded up once, is `cost` + `overrun`. null: the cost does not follow from a usage (a call that the provider refused, or one that is charged its hold), the usage contradicts itself, it is a batch of MCP calls of more than 20 prices, or a gateway before this field served it.',
       }),
     refunds: z
-      .array(z.strictObject({ settled_at: seconds, uses: z.int(), cost }))
+      .array(z.strictObject({ settled_at: unixSeconds, uses: z.int(), cost }))
       .meta({ description: 'Its refunds, oldest first.' }),
   })
   .meta({ id: 'CallWithRefunds' });

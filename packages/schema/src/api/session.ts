@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { lastCall } from '../errors.ts';
-import { apiKeyId, externalId, microusd } from '../fields/fields.ts';
+import { apiKeyId, externalId, microusd, unixSeconds } from '../fields/fields.ts';
 import { QUERY } from '../fields/invalid-request.ts';
 import { shownFields } from '../fields/limits.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
@@ -23,8 +23,6 @@ const figures = z.strictObject({
     .nullable()
     .meta({ description: 'Now, running calls included. null: Redis does not answer.' }),
 });
-
-const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 
 /** One grant of a session, as its owner sees it. All grants of a bundle show the figures of their one budget. */
 export const sessionGrant = z
@@ -60,8 +58,8 @@ export const sessionGrant = z
       .record(z.string(), z.unknown())
       .nullable()
       .meta({ description: "As issued. A bundle's metadata is at the bundle's own grant." }),
-    issued_at: seconds,
-    expires_at: seconds,
+    issued_at: unixSeconds,
+    expires_at: unixSeconds,
     status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
     ...shownFields,
     conditions: conditionsAnswer,
@@ -81,13 +79,13 @@ export const sessionSummary = z
   .strictObject({
     id: z.guid(),
     name: z.string().nullable().meta({ description: 'Your name for it. null: it has no name.' }),
-    created_at: seconds,
-    revoked_at: seconds.nullable().meta({ description: 'null: the session itself was not revoked.' }),
+    created_at: unixSeconds,
+    revoked_at: unixSeconds.nullable().meta({ description: 'null: the session itself was not revoked.' }),
     status: z
       .enum(SESSION_STATUSES)
       .meta({ description: 'Active while one of its grants is active by the figures of the ledger.' }),
     grant_count: z.int().meta({ description: 'How many grants it has.' }),
-    expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
+    expires_at: unixSeconds.nullable().meta({ description: 'When the last of its grants expires.' }),
     external_sessions: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
     external_users: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
     revision: z.int().meta({ description: '1. Every `PATCH` of it that changes something adds 1.' }),

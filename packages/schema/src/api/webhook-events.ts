@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { microusd } from '../fields/fields.ts';
+import { microusd, unixSeconds } from '../fields/fields.ts';
 import { auditEntry } from './audit.ts';
 import { BUDGET_WINDOWS, budgetScope } from './budgets.ts';
 
@@ -9,7 +9,6 @@ const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
     'Uses and microdollars in the ledger when the event was written. Later calls may be settled since.',
 });
 
-const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 const maxUses = z.int().meta({ description: '-1: unlimited.' });
 const costLimit = microusd.nullable().meta({ description: 'Microdollars; null: no limit.' });
 
@@ -25,8 +24,8 @@ const endedGrant = {
   kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
   provider: z.string(),
   ...external,
-  issued_at: seconds,
-  expires_at: seconds,
+  issued_at: unixSeconds,
+  expires_at: unixSeconds,
   max_uses: maxUses,
   cost_limit: costLimit,
   settled,
@@ -59,8 +58,8 @@ const budgetWindow = {
   scope: budgetScope,
   template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
   window: z.enum(BUDGET_WINDOWS),
-  starts_at: seconds,
-  ends_at: seconds.nullable().meta({ description: 'null: it has no end.' }),
+  starts_at: unixSeconds,
+  ends_at: unixSeconds.nullable().meta({ description: 'null: it has no end.' }),
 };
 
 /** One settled call. */
@@ -90,8 +89,8 @@ const settledCall = z.strictObject({
   output_tokens: z.int().nullable(),
   status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
   outcome: z.enum(['settled', 'expired', 'refunded']),
-  started_at: seconds,
-  settled_at: seconds,
+  started_at: unixSeconds,
+  settled_at: unixSeconds,
 });
 
 const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 8601, in UTC.' });
@@ -134,7 +133,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
   }),
   event('grant.revoked', 'A grant ended before its expiry.', {
     ...endedGrant,
-    revoked_at: seconds,
+    revoked_at: unixSeconds,
     reason: z.enum(['revoked', 'overrun']).meta({
       description: '`overrun`: a call cost more than its worst case, so the service ended the grant.',
     }),

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { NO_NUL, optional } from '../fields/fields.ts';
+import { NO_NUL, optional, unixSeconds } from '../fields/fields.ts';
 import { expected, QUERY } from '../fields/invalid-request.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
 import { hasField } from './key-change.ts';
@@ -81,8 +81,6 @@ export const webhookRequest = z
   });
 export type WebhookRequest = z.output<typeof webhookRequest>;
 
-const seconds = z.number().meta({ description: 'Unix time in seconds.' });
-
 /** An endpoint, as its owner sees it. */
 export const webhookAnswer = z
   .strictObject({
@@ -90,8 +88,8 @@ export const webhookAnswer = z
     url: z.string(),
     events: z.array(z.enum(WEBHOOK_EVENTS)).nullable().meta({ description: 'null: all except audit.entry.' }),
     description: z.string().nullable(),
-    created_at: seconds,
-    previous_secret_expires_at: seconds.nullable().meta({
+    created_at: unixSeconds,
+    previous_secret_expires_at: unixSeconds.nullable().meta({
       description: 'Unix time in seconds. Until then, the previous secret also signs.',
     }),
     status: z.enum(['enabled', 'disabled']).meta({
@@ -100,8 +98,8 @@ export const webhookAnswer = z
     disabled_reason: z.enum(['gone', 'failing']).nullable().meta({
       description: '`gone`: it answered 410. `failing`: every attempt failed for days.',
     }),
-    disabled_at: seconds.nullable(),
-    failing_since: seconds.nullable().meta({
+    disabled_at: unixSeconds.nullable(),
+    failing_since: unixSeconds.nullable().meta({
       description:
         'Unix time in seconds of the first failure since the last success. null: no attempt failed since then.',
     }),
@@ -140,11 +138,11 @@ export const deliveryAnswer = z
     last_error: z.enum(DELIVERY_ERRORS).nullable().meta({
       description: 'Why the last attempt failed; null when it did not.',
     }),
-    next_try_at: seconds.nullable().meta({
+    next_try_at: unixSeconds.nullable().meta({
       description: 'Unix time in seconds; null when no further attempt is made.',
     }),
-    created_at: seconds,
-    delivered_at: seconds.nullable(),
+    created_at: unixSeconds,
+    delivered_at: unixSeconds.nullable(),
   })
   .meta({ id: 'Delivery' });
 export type DeliveryAnswer = z.infer<typeof deliveryAnswer>;
