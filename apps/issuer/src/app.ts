@@ -63,7 +63,11 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     const isProbe = /^\/(healthz|readyz)$/.test(path) && c.res.ok;
     if (!isProbe)
       deps.traces?.requestEnded({
-        ...{ method, beganAt, requestId: line.request_id, status: line.status, code: line.code },
+        method,
+        beganAt,
+        requestId: line.request_id,
+        status: line.status,
+        code: line.code,
         path: route?.slice(route.indexOf('/')),
         traceparent: c.req.header('traceparent'),
       });

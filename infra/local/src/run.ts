@@ -73,7 +73,11 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     const requests = await traced(env, 'presign-issuer', closers);
     const issuer = await startIssuer(
       {
-        ...{ ...shared, signingKey, olderPublicKeys, retention: env.retention, auditDays: env.auditDays },
+        ...shared,
+        signingKey,
+        olderPublicKeys,
+        retention: env.retention,
+        auditDays: env.auditDays,
         traces: requests && requestTraces(requests),
         consoleDir: consoleDir(),
       },

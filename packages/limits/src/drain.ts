@@ -64,7 +64,10 @@ export async function withWork(redis: RedisClient, cursors: readonly Cursor[]): 
   if (cursors.length === 0) return [];
   const { at } = await lookScript.run(redis, {
     each: cursors.map(({ partition, epoch, lastId }) => ({
-      ...{ partition: keys.partition(partition), usage: keys.usage(partition), epoch, lastId },
+      partition: keys.partition(partition),
+      usage: keys.usage(partition),
+      epoch,
+      lastId,
     })),
   });
   return at.flatMap((place) => cursors[place - 1] ?? []);
@@ -129,7 +132,11 @@ export async function trim(
     args: { epoch, lastId },
     each: repeated.flatMap(({ id, budgetIds, uses, costMicrousd: cost = 0, tokens }) =>
       budgetIds.map((budgetId) => ({
-        ...{ budget: keys.budget(at, budgetId), entryId: id, uses, cost, tokens },
+        budget: keys.budget(at, budgetId),
+        entryId: id,
+        uses,
+        cost,
+        tokens,
       })),
     ),
   });

@@ -34,7 +34,10 @@ export async function signAws(
   const signed = await signer
     .sign(
       {
-        ...{ method, protocol, hostname: host, path: pathname },
+        method,
+        protocol,
+        hostname: host,
+        path: pathname,
         query: Object.fromEntries(
           [...new Set(searchParams.keys())].map((name) => [name, searchParams.getAll(name)]),
         ),

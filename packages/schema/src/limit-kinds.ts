@@ -46,7 +46,8 @@ export const LIMITS = {
   cost_limit: {
     property: 'costLimitMicrousd',
     field: 'cost_limit',
-    ...{ least: 0, most: MOST },
+    least: 0,
+    most: MOST,
     unit: 'Microdollars',
     description:
       'Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.',
@@ -57,7 +58,8 @@ export const LIMITS = {
   max_uses: {
     property: 'maxUses',
     field: 'max_uses',
-    ...{ least: 1, most: MOST },
+    least: 1,
+    most: MOST,
     unit: 'Calls',
     description: 'How many calls may be made. -1: unlimited.',
     urls: 'all',
@@ -66,7 +68,8 @@ export const LIMITS = {
   calls_per_minute: {
     property: 'callsPerMinute',
     field: 'per_minute',
-    ...{ least: 1, most: 1_000_000 },
+    least: 1,
+    most: 1_000_000,
     description: 'How many calls may be made in a minute, at once or spread over it. Left out: unlimited.',
     example: 60,
     urls: 'all',
@@ -81,7 +84,8 @@ export const LIMITS = {
   calls_per_day: {
     property: 'callsPerDay',
     field: 'per_day',
-    ...{ least: 1, most: 1_000_000_000 },
+    least: 1,
+    most: 1_000_000_000,
     description: 'How many calls may be made in 24 hours, at once or spread over them. Left out: unlimited.',
     example: 50,
     urls: 'all',
@@ -97,7 +101,8 @@ export const LIMITS = {
   concurrent_calls: {
     property: 'concurrentCalls',
     field: 'concurrent',
-    ...{ least: 1, most: 10_000 },
+    least: 1,
+    most: 10_000,
     description: 'How many calls may be under way at once. Left out: unlimited.',
     example: 10,
     urls: 'all',
@@ -105,7 +110,8 @@ export const LIMITS = {
   tokens_per_minute: {
     property: 'tokensPerMinute',
     field: 'token_rate',
-    ...{ least: 1, most: 1_000_000_000 },
+    least: 1,
+    most: 1_000_000_000,
     description:
       'How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.',
     example: 100_000,

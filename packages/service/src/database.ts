@@ -60,7 +60,9 @@ export function connectDatabase(
   const options = {
     ...OPTIONS,
     ...ipv6In(url),
-    ...{ max: poolSize, connect_timeout: connectSeconds, prepare },
+    max: poolSize,
+    connect_timeout: connectSeconds,
+    prepare,
     connection: { statement_timeout: statementSeconds * 1_000 },
   };
   const client = parseVariable('DATABASE_URL', () => postgres(url, options), MALFORMED);
@@ -119,7 +121,9 @@ export async function migrateDatabase(url: string): Promise<void> {
   const client = postgres(url, {
     ...OPTIONS,
     ...ipv6In(url),
-    ...{ connect_timeout: 5, max: 2, prepare: false },
+    connect_timeout: 5,
+    max: 2,
+    prepare: false,
   });
   try {
     await client.begin(async (locking) => {

@@ -47,7 +47,8 @@ export function splitUrl(url: string): { readonly base: string; readonly path: s
 export async function callUrl({ base, path, method, body, signal, onHead, onText }: UrlCall): Promise<void> {
   const dialect = dialectOf(path);
   const answer = await ask(base, `${base}${path}${dialect?.query ?? ''}`, {
-    ...{ method, signal },
+    method,
+    signal,
     headers: { ...(body !== '' && { 'content-type': 'application/json' }), ...dialect?.headers },
     ...(body !== '' && { body }),
   });

@@ -108,12 +108,18 @@ function Control({ field, example }: { field: RequestField; example: unknown }) 
   const id = useId();
   const { name, label, kind, schema, isRequired } = field;
   const shared = {
-    ...{ id, name, required: isRequired, autocomplete: 'off', spellcheck: false },
+    id,
+    name,
+    required: isRequired,
+    autocomplete: 'off',
+    spellcheck: false,
     'aria-describedby': hintOf(field) === '' ? undefined : `${id}-hint`,
   };
   const typed = {
     ...shared,
-    ...{ minLength: schema.minLength, maxLength: schema.maxLength, placeholder: exampleText(example) },
+    minLength: schema.minLength,
+    maxLength: schema.maxLength,
+    placeholder: exampleText(example),
   };
   return (
     <p class="field">

@@ -87,7 +87,10 @@ async function store(tx: Transaction, deps: RouteDeps, by: Actor, request: Budge
 function readScope({ scope }: BudgetRequest): Scope {
   const { api_key, virtual_key, external_user, metadata } = scope;
   const by = (scope: Scope['scope'], scopeValue: string, scopeKey = '') => ({
-    ...{ scope, scopeKey, scopeValue, isTemplate: false },
+    scope,
+    scopeKey,
+    scopeValue,
+    isTemplate: false,
   });
   const each = (scope: Scope['scope'], value: string, scopeKey = '') =>
     value === ANY_VALUE ? { ...by(scope, '', scopeKey), isTemplate: true } : by(scope, value, scopeKey);

@@ -59,7 +59,9 @@ export const byCli = (accountId: string): Actor => byItself('cli', accountId);
 
 /** A process that makes a change without a request. */
 export const byItself = (id: 'cli' | 'issuer', accountId: string): Actor => ({
-  ...{ accountId, id, revision: null },
+  accountId,
+  id,
+  revision: null,
   requestId: null,
   remoteAddress: null,
 });

@@ -114,8 +114,16 @@ type ExportFormat = {
 };
 
 const COLUMNS = [
-  ...['id', 'at', 'actor', 'action', 'target_kind', 'target_id'],
-  ...['request_id', 'remote_address', 'before', 'after'],
+  'id',
+  'at',
+  'actor',
+  'action',
+  'target_kind',
+  'target_id',
+  'request_id',
+  'remote_address',
+  'before',
+  'after',
 ];
 const jsonCell = (value: object | null) => textCell(value && JSON.stringify(value));
 
@@ -127,8 +135,16 @@ const EXPORT_FORMATS: Readonly<Record<'csv' | 'ndjson', ExportFormat>> = {
     head: csvLine(COLUMNS),
     line: ({ id, at, actor, action, target, request_id, remote_address, before, after }) =>
       csvLine([
-        ...[id, String(at), textCell(actor), action, target.kind, textCell(target.id)],
-        ...[textCell(request_id), textCell(remote_address), jsonCell(before), jsonCell(after)],
+        id,
+        String(at),
+        textCell(actor),
+        action,
+        target.kind,
+        textCell(target.id),
+        textCell(request_id),
+        textCell(remote_address),
+        jsonCell(before),
+        jsonCell(after),
       ]),
   },
   ndjson: {

@@ -49,7 +49,9 @@ export const describeGrant = (
 };
 
 const serverOf = ({ name, url, transport, tools, arguments: conditions }: McpServerPolicy) => ({
-  ...{ name, url, transport },
+  name,
+  url,
+  transport,
   tools: tools ? [...tools] : null,
   arguments: conditions ?? null,
 });

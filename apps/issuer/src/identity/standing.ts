@@ -81,10 +81,13 @@ const selectStanding = (db: Database | Transaction, { apiKeyId, accountId, revis
     .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
     .where(
       and(
-        ...[eq(apiKeys.id, apiKeyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)],
+        eq(apiKeys.id, apiKeyId),
+        eq(apiKeys.accountId, accountId),
+        isNull(apiKeys.revokedAt),
         revision === null ? undefined : eq(apiKeys.revision, revision),
         or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)),
-        ...[isNull(accounts.suspendedAt), isNull(accounts.deletedAt)],
+        isNull(accounts.suspendedAt),
+        isNull(accounts.deletedAt),
       ),
     )
     .for('key share');

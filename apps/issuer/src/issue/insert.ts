@@ -126,7 +126,12 @@ export function prepareInsertBundle({ db, now }: Pick<RouteDeps, 'db' | 'now'>):
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
     const conditions = shared.conditions && JSON.stringify(shared.conditions);
     const values: Record<string, unknown> = {
-      ...{ ...shared, keyRevision, conditions, partition, metadata, at: new Date(now()).toISOString() },
+      ...shared,
+      keyRevision,
+      conditions,
+      partition,
+      metadata,
+      at: new Date(now()).toISOString(),
       ...limits,
     };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {

@@ -297,7 +297,13 @@ function insertAndSeed({ db, now, plantSeed }: RouteDeps): InsertGrant {
     const { accountId, apiKeyId, externalUser, config, models, conditions, credentialId } = grant;
     const epoch = await insert(rows);
     plantSeed(partition, grant.id, {
-      ...{ epoch, accountId, apiKeyId, externalUser, config, models, conditions },
+      epoch,
+      accountId,
+      apiKeyId,
+      externalUser,
+      config,
+      models,
+      conditions,
       expiresAtMs: grant.expiresAt.getTime(),
       credential: { id: credentialId, version: 1, sealed },
       budget: { ...limits, id: grant.budgetId, revision: 1 },

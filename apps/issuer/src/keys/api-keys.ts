@@ -127,7 +127,8 @@ async function obeyKeyLimit(tx: Transaction, accountId: string, now: Date): Prom
   const most = account?.limits?.api_keys ?? null;
   if (most === null) return;
   const alive = and(
-    ...[eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)],
+    eq(apiKeys.accountId, accountId),
+    isNull(apiKeys.revokedAt),
     or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
   );
   if ((await tx.$count(apiKeys, alive)) < most) return;

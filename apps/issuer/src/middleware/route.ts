@@ -138,7 +138,9 @@ function judged(c: Context<IssuerEnv>, shape: Shape, read: Unjudged): Given<Shap
   if (shape.scope) requireScope(apiKey, shape.scope);
   if (apiKey) shape.judge?.(apiKey, read.body);
   const by = apiKey && {
-    ...{ accountId: apiKey.accountId, id: apiKey.id, revision: apiKey.revision },
+    accountId: apiKey.accountId,
+    id: apiKey.id,
+    revision: apiKey.revision,
     requestId: c.get('requestId'),
     remoteAddress: c.env.incoming.socket.remoteAddress ?? null,
   };
@@ -160,7 +162,8 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudge
   // another key.
   if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
   return {
-    ...{ params: params?.data as never, query: query?.data as never },
+    params: params?.data as never,
+    query: query?.data as never,
     body: body?.request as never,
     raw: { bytes: body?.bytes ?? new Uint8Array(), value: body?.value },
     secret: shape.secret?.write(randomBytes(SECRET_BYTES)) ?? '',

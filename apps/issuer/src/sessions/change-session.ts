@@ -135,7 +135,9 @@ type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChang
  */
 async function lockLiveBudgets(tx: Transaction, { now }: RouteDeps, accountId: string, sessionId: string) {
   const isLive = and(
-    ...[eq(grants.accountId, accountId), eq(grants.sessionId, sessionId), isNull(grants.bundleId)],
+    eq(grants.accountId, accountId),
+    eq(grants.sessionId, sessionId),
+    isNull(grants.bundleId),
     isAliveInSql(timeInSql(now())),
   );
   const rows = await tx

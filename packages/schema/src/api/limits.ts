@@ -38,7 +38,8 @@ export const REQUEST_LIMITS = {
 
 /** The range of `expires_in` without a policy. */
 const validity = (minimum: number, maximum: number): LimitRange => ({
-  ...{ minimum, maximum },
+  minimum,
+  maximum,
   default: DEFAULT_EXPIRES_IN,
   required: false,
 });

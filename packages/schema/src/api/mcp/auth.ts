@@ -181,8 +181,13 @@ const oauth = z
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: {
       properties: {
-        ...{ token_url: NULL, client_id: NULL, client_secret: NULL, refresh_token: NULL },
-        ...{ scope: NULL, audience: NULL, resource: NULL },
+        token_url: NULL,
+        client_id: NULL,
+        client_secret: NULL,
+        refresh_token: NULL,
+        scope: NULL,
+        audience: NULL,
+        resource: NULL,
       },
     },
     else: {

@@ -31,7 +31,9 @@ export const mcpName = z
     error: 'expected at most 30 combining marks in a row',
   })
   .meta({
-    ...{ minLength: 1, maxLength: NAME_MAX_CHARS, pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' },
+    minLength: 1,
+    maxLength: NAME_MAX_CHARS,
+    pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',
     not: { const: '__proto__' },
   });
 
@@ -103,10 +105,12 @@ const argumentCondition = z
 export type ArgumentCondition = z.infer<typeof argumentCondition>;
 
 const conditionsOfTool = byName(argumentCondition, 'name of an argument → its condition', {
-  ...{ least: 1, most: CONDITIONS_MAX },
+  least: 1,
+  most: CONDITIONS_MAX,
 });
 export const toolArguments = byName(conditionsOfTool, 'name of a tool → its arguments', {
-  ...{ least: 1, most: CONDITIONED_TOOLS_MAX },
+  least: 1,
+  most: CONDITIONED_TOOLS_MAX,
 });
 
 /** The conditions of arguments in an answer, by the name of a tool and the name of an argument. */
