@@ -15,6 +15,15 @@ test.each(['configuration', 'errors'])('docs/reference/%s.md is what its generat
   expect(readFileSync(new URL(`reference/${page}.md`, docs), 'utf8')).toBe(stdout);
 });
 
+test('the table of Redis keys names every field that a script uses', () => {
+  const script = fileURLToPath(new URL('generate-redis-keys.ts', docs));
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script], {
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(readFileSync(new URL('../packages/limits/README.md', docs), 'utf8')).toContain(stdout);
+});
+
 test('the figures of docs/reference/performance.md and its chart are those of bench/results.json', () => {
   const script = fileURLToPath(new URL('../bench/table/render.ts', docs));
   const { stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script, '--check'], {
