@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { apiKeyHint, generateApiKey, hashApiKey, readEncryptionKeys, seal } from '@presign/crypto';
+import { homePartition } from '@presign/schema';
 import {
   accounts,
   apiKeys,
@@ -64,7 +65,10 @@ export async function addVirtualKey(
   const sealed = seal(keys, secret, credentialContext(accountId, credentialId));
   await stack.db.insert(credentials).values({ id: credentialId, accountId, sealed });
   const budgetId = budget === undefined ? null : randomUUID();
-  if (budgetId) await stack.db.insert(budgets).values({ id: budgetId, partition: 7, maxUses: budget });
+  if (budgetId)
+    await stack.db
+      .insert(budgets)
+      .values({ id: budgetId, partition: homePartition(accountId), maxUses: budget });
   await stack.db
     .insert(virtualKeys)
     .values({ id, accountId, name: 'test', provider: 'openai', credentialId, budgetId, ...row });

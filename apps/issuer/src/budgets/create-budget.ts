@@ -8,9 +8,9 @@ import {
   RefusedError,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
-import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
-import type { Database, Transaction } from '@presign/service/database';
-import { and, eq, isNull, ne } from 'drizzle-orm';
+import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
+import type { Transaction } from '@presign/service/database';
+import { and, eq, isNull } from 'drizzle-orm';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -49,7 +49,6 @@ async function store(tx: Transaction, deps: RouteDeps, by: Actor, request: Budge
   await tx.update(accounts).set({ hasBudgets: true }).where(eq(accounts.id, accountId));
   const scope = readScope(request);
   await checkOwner(tx, accountId, scope);
-  await checkVirtualKeys(tx, accountId, partition);
   await checkOthers(tx, accountId, scope, request.window);
   const { window, time_zone: timeZone, anchor, name = null, max_uses: uses = -1, thresholds } = request;
   const anchorMs = anchor === undefined ? undefined : anchor * 1000;
@@ -119,24 +118,6 @@ async function checkOwner(
     param,
     message: `${param}: this account has no ${what} with this id that is in use.`,
   });
-}
-
-const NAMED = 10;
-
-/** Virtual keys from before budgets were shared have theirs in any partition, where no script reaches the others. */
-async function checkVirtualKeys(tx: Database | Transaction, accountId: string, home: number): Promise<void> {
-  const elsewhere = await tx
-    .select({ id: virtualKeys.id })
-    .from(virtualKeys)
-    .innerJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
-    .where(
-      and(eq(virtualKeys.accountId, accountId), isNull(virtualKeys.revokedAt), ne(budgets.partition, home)),
-    )
-    .limit(NAMED);
-  if (elsewhere.length === 0) return;
-  const ids = elsewhere.map(({ id }) => id).join(', ');
-  const message = `The budgets of these virtual keys are too old to be drawn on together with others: ${ids}. Create these keys again, and delete the old ones.`;
-  throw new RefusedError({ code: 'budget_conflict', param: 'scope', message });
 }
 
 const isLiveOf = (accountId: string) =>

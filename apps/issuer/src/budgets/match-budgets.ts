@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { budgetValue, homePartition, RefusedError } from '@presign/schema';
+import { budgetValue } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, isNull, sql } from 'drizzle-orm';
@@ -124,16 +124,3 @@ const ofTemplate = (
   tokenLimit: null,
   createdAt: issuedAt,
 });
-
-/**
- * The partition of a URL of an account with shared budgets: one script decides on all budgets of a call.
- * @throws RefusedError where the virtual key has a budget elsewhere: an issuer of an earlier version has made it
- */
-export function homeOf(accountId: string, { sharedIds }: Matched, ofVirtualKey: number | undefined): number {
-  const home = homePartition(accountId);
-  if (ofVirtualKey === undefined || ofVirtualKey === home) return home;
-  if (!sharedIds) return ofVirtualKey;
-  const message =
-    'virtual_key: the budget of this virtual key is too old to be drawn on together with others. Create the virtual key again.';
-  throw new RefusedError({ code: 'budget_conflict', param: 'virtual_key', message });
-}

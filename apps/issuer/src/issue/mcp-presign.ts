@@ -4,6 +4,7 @@ import {
   changedLimits,
   choosePartition,
   conditionsOf,
+  homePartition,
   type KeyPolicy,
   type McpBundle,
   type McpPresignAnswer,
@@ -18,7 +19,7 @@ import {
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
-import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
+import { type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
 import {
   answerBundle,
@@ -214,7 +215,7 @@ function planBundle(
       id: grantId,
       sessionId: request.session_id ?? randomUUID(),
       budgetId,
-      partition: hasBudgets ? homeOf(accountId, shared, undefined) : choosePartition(budgetId),
+      partition: hasBudgets ? homePartition(accountId) : choosePartition(budgetId),
       sharedBudgetIds: shared.sharedIds ?? null,
       limits: changedLimits(UNLIMITED, request),
       conditions: conditionsOf(request),

@@ -4,6 +4,7 @@ import {
   changedLimits,
   choosePartition,
   conditionsOf,
+  homePartition,
   type KeyPolicy,
   ONE_YEAR_SECONDS,
   type PresignAnswer,
@@ -16,7 +17,7 @@ import {
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
-import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
+import { type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import {
   type Asked,
   checkConfig,
@@ -58,7 +59,7 @@ export const presign = route(
       grant_id: ['getGrant', 'changeGrant', 'revokeGrant'],
       session_id: ['getSession', 'changeSession', 'revokeSession'],
     },
-    errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict', 'budget_conflict'],
+    errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict'],
   },
   (deps) => {
     const insert = insertAndSeed(deps);
@@ -149,7 +150,7 @@ export type Issue = Asked & {
 /**
  * Writes the rows of a grant: session, credential, budget and grant.
  * @param tx needed for a request that names a session or a virtual key, and for an account with budgets: these are read
- * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`, `budget_conflict`; KeyEnded
+ * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`; KeyEnded
  */
 export async function writeGrant(
   deps: RouteDeps,
@@ -265,8 +266,9 @@ function grantRows(
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
     keyRevision: issue.keyRevision,
+    // One script decides on all budgets of a call.
     partition: issue.hasBudgets
-      ? homeOf(accountId, shared, virtualKey?.partition)
+      ? homePartition(accountId)
       : (virtualKey?.partition ?? choosePartition(budgetId)),
     limits: changedLimits(UNLIMITED, request),
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
