@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { keys } from '@presign/limits';
-import { ledger } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, pendingChanges, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -9,7 +8,6 @@ import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { claimsOf, least, send } from './ask.ts';
-import { row } from './ask-usage.ts';
 import { type Sweeps, startSweeps } from './sweeps.ts';
 import { createVirtualKey } from './virtual-keys.ts';
 
@@ -103,7 +101,7 @@ test('a URL stays while it lives, while its credential is kept, and while Redis 
   await stack.db.delete(pendingChanges).where(eq(pendingChanges.grantId, changing.grant.id));
 });
 
-test('a virtual key keeps its budget and credential, a session its other URLs, and a call its virtual key', async () => {
+test('a virtual key keeps its budget and credential, and a session its other URLs', async () => {
   const { id } = await createVirtualKey(stack, { budget: { cost_limit: 1_000_000 } });
   const keyRow = async () => (await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, id)))[0];
   const key = await keyRow();
@@ -111,8 +109,6 @@ test('a virtual key keeps its budget and credential, a session its other URLs, a
   const first = await stack.issue({ ...ofKey, virtual_key: id });
   const second = await stack.issue({ ...ofKey, virtual_key: id, session_id: first.session_id });
   const old = claimsOf(stack, first.url).jti;
-  const call = row({ ...stack, account: key?.accountId ?? '' }, { grantId: old, settledAt: new Date() });
-  await stack.db.insert(ledger).values(call);
   await stack.db.update(grants).set({ expiresAt: sql`now() - interval '40 days'` }).where(eq(grants.id, old));
   await sweep({ grantDays: 30 });
   await eventually(isGone(old));
@@ -122,8 +118,6 @@ test('a virtual key keeps its budget and credential, a session its other URLs, a
   const session = await send(stack, { method: 'GET', path: `/v1/sessions/${first.session_id}` });
   expect(session.status).toBe(200);
   expect(session.text).toContain(claimsOf(stack, second.url).jti);
-  const [settled] = await stack.db.select().from(ledger).where(eq(ledger.holdId, call.holdId));
-  expect(settled?.virtualKeyId).toBe(id);
 });
 
 test('a clock of Postgres that is ahead deletes nothing that lives by the clock of Redis', async () => {

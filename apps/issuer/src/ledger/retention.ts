@@ -155,10 +155,6 @@ const nextGrants = (cutoff: SQL, { expiresAt, id }: Place): SQL => sql`
 
 async function deleteGrants(tx: Transaction, ids: readonly string[]) {
   if (ids.length === 0) return {};
-  // Calls that an older issuer wrote have their virtual key from their grant.
-  await tx.execute(sql`update ${ledger} set virtual_key_id = ${grants.virtualKeyId} from ${grants}
-    where ${inArray(grants.id, [...ids])} and ${grants.virtualKeyId} is not null
-      and ${ledger.grantId} = ${grants.id} and ${ledger.virtualKeyId} is null`);
   const isErased = sql`(${grants.credentialId} is null or ${grants.virtualKeyId} is not null or exists (
     select from ${credentials} where ${credentials.id} = ${grants.credentialId} and ${credentials.sealed} = ''))`;
   const gone = await deleteUnused(

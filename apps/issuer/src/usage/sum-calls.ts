@@ -1,6 +1,5 @@
 import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
-import { grants } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
 
@@ -48,7 +47,7 @@ const DAYS = {
   virtual_key: sql`${usageDays.virtualKeyId}`,
 } as const;
 
-/** All dimensions, in a query that joins `ledger` and, as a left join for virtual keys, `grants`. */
+/** All dimensions of calls. */
 const CALLS: Readonly<Record<keyof typeof DAYS | 'session', SQL>> = {
   day: sql`(${ledger.settledAt} at time zone 'UTC')::date`,
   session: sql`${ledger.sessionId}`,
@@ -58,10 +57,8 @@ const CALLS: Readonly<Record<keyof typeof DAYS | 'session', SQL>> = {
   tool: sql`${ledger.tool}`,
   external_user: sql`${ledger.externalUser}`,
   api_key: sql`${ledger.apiKeyId}`,
-  // Calls of an older issuer have it from their grant, which gives it to them before it is deleted.
-  virtual_key: sql`coalesce(${ledger.virtualKeyId}, ${grants.virtualKeyId})`,
+  virtual_key: sql`${ledger.virtualKeyId}`,
 };
-const JOINED = sql`${ledger} left join ${grants} on ${grants.id} = ${ledger.grantId}`;
 
 /** The marks of an account in milliseconds, each at a midnight in UTC. */
 export type UsageMarks = {
@@ -97,7 +94,6 @@ export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: 
   const first = ceilDay(from);
   const end = ofCalls ? first : Math.min(floorDay(to), summedMs);
   const ranges = end > first ? [[from, first] as const, [end, to] as const] : [[from, to] as const];
-  const joins = asked.virtual_key !== undefined || by.includes('virtual_key');
   const parts = ranges.map(([begin, until]) => {
     const which = and(
       eq(ledger.accountId, accountId),
@@ -106,7 +102,7 @@ export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: 
       requestId === undefined ? undefined : eq(ledger.requestId, requestId),
       filter(asked, CALLS),
     );
-    return sumBy(pick(by, CALLS), SUMS_OF_CALLS, sql`${joins ? JOINED : ledger} where ${which}`);
+    return sumBy(pick(by, CALLS), SUMS_OF_CALLS, sql`${ledger} where ${which}`);
   });
   if (ranges.length > 1) {
     const which = and(
@@ -184,7 +180,7 @@ const SUM_COLUMNS = [
 export function addToDays(calls: SQL): SQL {
   const names = Object.keys(DAYS);
   const by: Column[] = [['account', sql`${ledger.accountId}`], ...pick(names, CALLS)];
-  const rows = sql`${calls} as ${ledger} left join ${grants} on ${grants.id} = ${ledger.grantId}`;
+  const rows = sql`${calls} as ${ledger}`;
   const values = list(by.map(([name]) => named(name)));
   const id = sql`encode(substr(sha256(convert_to(json_build_array(${values})::text, 'UTF8')), 1, 16), 'hex')::uuid`;
   const sums = list(USAGE_SUMS.map((name) => sql`coalesce(${named(name)}, 0)`));

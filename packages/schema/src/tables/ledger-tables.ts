@@ -25,7 +25,7 @@ export const ledger = pgTable(
     grantId: uuid().notNull(),
     /** The API key that issued the grant. Null for grants that have none. */
     apiKeyId: uuid(),
-    /** The virtual key of the grant. Also null for calls of an older issuer: then the grant has it, as long as there is a grant. */
+    /** The virtual key of the grant. */
     virtualKeyId: text(),
     /** The `x-presign-request-id` of the call. A refund has that of its call. Null for calls of an older gateway. */
     requestId: uuid(),
