@@ -162,8 +162,12 @@ describe('the rules for imports in .dependency-cruiser.mjs', () => {
 const isBarrel = (dir: string, file: string, text: string): boolean =>
   file !== join(dir, 'src/index.ts') && /^export\s[^;'"=(]*\sfrom\s+['"]/m.test(text);
 
+/** A package has a name for what its files have in common, and its README says what that is. */
 const hasEmptyName = (file: string): boolean =>
-  file.split('/').some((part) => EMPTY_NAME.test(basename(part, '.ts')));
+  file
+    .replace(/^packages\/[^/]+\//, '')
+    .split('/')
+    .some((part) => EMPTY_NAME.test(basename(part, '.ts')));
 
 type Package = {
   readonly engines?: object;
