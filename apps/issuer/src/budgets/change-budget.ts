@@ -32,6 +32,8 @@ import {
   thresholdsOf,
 } from './describe-budget.ts';
 
+type Needs = Pick<RouteDeps, 'providers' | 'prices' | 'now'>;
+
 /** `PATCH /v1/budgets/{id}`: once answered, every call on every gateway is judged by the new limits. */
 export const changeBudget = route(
   {
@@ -83,7 +85,7 @@ type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<Issu
 type Settings = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
-async function lock(tx: Transaction, { now }: RouteDeps, by: Actor, id: string) {
+async function lock(tx: Transaction, { now }: Needs, by: Actor, id: string) {
   const own = and(eq(sharedBudgets.accountId, by.accountId), eq(sharedBudgets.id, id));
   const locked = await tx.select().from(sharedBudgets).where(own).for('no key update');
   const [row] = locked.length === 0 ? [] : await selectBudgets(tx, now()).where(own);
@@ -93,7 +95,7 @@ async function lock(tx: Transaction, { now }: RouteDeps, by: Actor, id: string) 
 
 async function change(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   asked: Asked,
   { name, max_uses: uses, cost_limit: cost, tokens, thresholds }: BudgetChange,
 ): Promise<ChangeId> {
@@ -128,7 +130,7 @@ async function change(
 /** Refuses a first limit of money or tokens under which no call of a live URL of the budget could pass. */
 async function refuseDead(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   { id, accountId, isTemplate }: typeof sharedBudgets.$inferSelect,
   [before, after]: readonly [Limits, Limits],
 ): Promise<void> {
@@ -143,7 +145,7 @@ async function refuseDead(
     await refuseDeadUrls(tx, deps, ofBudget, { of: 'tokens', param: 'tokens' });
 }
 
-async function remove(tx: Transaction, deps: RouteDeps, by: Actor, id: string): Promise<ChangeId> {
+async function remove(tx: Transaction, deps: Needs, by: Actor, id: string): Promise<ChangeId> {
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
@@ -170,7 +172,7 @@ const BEHIND_MS = 3_600_000;
  */
 async function changeWindows(
   tx: Transaction,
-  { now }: RouteDeps,
+  { now }: Needs,
   sharedId: string,
   { thresholds, ...limits }: Settings,
 ): Promise<ChangeId> {

@@ -19,6 +19,8 @@ import type { RouteDeps } from '../middleware/route-deps.ts';
 import { storeCalendar } from './calendars.ts';
 import { describeBudget, findBudget, type Scope } from './describe-budget.ts';
 
+type Needs = Pick<RouteDeps, 'now'>;
+
 /** `POST /v1/budgets`: URLs that are issued after the answer draw on the budget. */
 export const createBudget = route(
   {
@@ -42,7 +44,7 @@ export const createBudget = route(
 );
 
 /** @throws RefusedError `budget_conflict`, `invalid_request` for a key that the account does not have */
-async function store(tx: Transaction, deps: RouteDeps, by: Actor, request: BudgetRequest): Promise<string> {
+async function store(tx: Transaction, deps: Needs, by: Actor, request: BudgetRequest): Promise<string> {
   const { accountId } = by;
   const partition = homePartition(accountId);
   // One creation at a time, so that two cannot pass what one may not.

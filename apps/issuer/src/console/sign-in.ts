@@ -19,11 +19,13 @@ import { findApiKey } from '../middleware/authenticate.ts';
 import { inTime } from '../middleware/in-time.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'db' | 'issuerUrl' | 'now'>;
+
 /** Sessions of one API key. The oldest end when there are more. */
 const MOST_SESSIONS = 20;
 
 /** `POST /console/session` begins a session with an API key, and `DELETE` ends it: the only routes that the console has to itself. */
-export function signIn(app: Hono<IssuerEnv>, deps: RouteDeps): void {
+export function signIn(app: Hono<IssuerEnv>, deps: Needs): void {
   const { db, issuerUrl, now } = deps;
   const find = findApiKey(deps);
   const count = countFailedSignIns(now);

@@ -32,6 +32,11 @@ import {
 } from './store-change.ts';
 import { lockBudgets } from './store-limits.ts';
 
+type Needs = Pick<
+  RouteDeps,
+  'redis' | 'signingKey' | 'providers' | 'prices' | 'issuerUrl' | 'gatewayUrl' | 'now'
+>;
+
 const params = z.object({ id: z.guid() });
 
 /** `GET /v1/grants/{id}`: one grant. */
@@ -85,14 +90,14 @@ async function findGrant(db: Database | Transaction, accountId: string, id: stri
   return row;
 }
 
-async function answerGrant(deps: RouteDeps, c: Context<IssuerEnv>, row: GrantRow): Promise<GrantAnswer> {
+async function answerGrant(deps: Needs, c: Context<IssuerEnv>, row: GrantRow): Promise<GrantAnswer> {
   sendRevision(c, row.budgets);
   const live = await liveFigures(deps.redis, row.budgets);
   return { ...describeGrant(row, live, row.sessions, deps.now()), session_id: row.sessions.id };
 }
 
 /** The answer to a change, with what the caller may see. */
-async function answerChange(deps: RouteDeps, asked: Asked, row: GrantRow): Promise<ChangedGrant> {
+async function answerChange(deps: Needs, asked: Asked, row: GrantRow): Promise<ChangedGrant> {
   const { apiKey, change, c } = asked;
   const { id, expiresAt } = row.grants;
   const url = urlOf(deps, row, change, apiKey);
@@ -108,7 +113,7 @@ type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv>
  * Stores a change, and queues it for Redis. A change that changes nothing is queued again, so that its caller learns when Redis
  * has it.
  */
-async function store(tx: Transaction, deps: RouteDeps, asked: Asked): Promise<ChangeId> {
+async function store(tx: Transaction, deps: Needs, asked: Asked): Promise<ChangeId> {
   const { by, id } = asked;
   const { budgetId, ...found } = (await findGrant(tx, by.accountId, id)).grants;
   refuseUnseen(asked.apiKey, found);

@@ -5,6 +5,8 @@ import { and, eq, type SQL } from 'drizzle-orm';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { checkFirstLimit } from './check-callable.ts';
 
+type Needs = Pick<RouteDeps, 'providers' | 'prices' | 'now'>;
+
 /**
  * Refuses the first limit of a budget that live URLs draw on, if no call of one of them could pass under it.
  * @param which the URLs
@@ -13,7 +15,7 @@ import { checkFirstLimit } from './check-callable.ts';
  */
 export async function refuseDeadUrls(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   which: SQL,
   { of, param }: { readonly of: 'cost' | 'tokens'; readonly param: string },
 ): Promise<void> {

@@ -12,6 +12,8 @@ import type { RouteDeps } from '../middleware/route-deps.ts';
 import { markRevoked } from './mark-revoked.ts';
 import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pending-changes.ts';
 
+type Needs = Pick<RouteDeps, 'db' | 'redis' | 'now' | 'log'>;
+
 /**
  * Revokes grants: first in Postgres, so that none of them is loaded again, and then in Redis, so that every gateway
  * refuses them from its next call on. Grants that were revoked earlier get their tombstone again.
@@ -20,7 +22,7 @@ import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pend
  * @returns undefined, the answer of a route without a body, once every tombstone stands; else `PENDING`
  */
 export async function revoke(
-  deps: RouteDeps,
+  deps: Needs,
   by: Actor,
   target: { readonly kind: AuditTarget; readonly id: string },
   which: (tx: Transaction) => Promise<Revoked>,

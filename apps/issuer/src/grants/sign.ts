@@ -21,6 +21,8 @@ import { unixSeconds } from '../answers/unix-seconds.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'signingKey' | 'providers' | 'issuerUrl' | 'gatewayUrl'>;
+
 /** The fields of a grant that its token needs, of whatever kind it is. */
 type Issued = {
   readonly id: string;
@@ -45,7 +47,7 @@ export type IssuedGrant = Issued & {
 };
 
 /** Signs the token of an LLM grant and makes the answer. Ed25519 is deterministic: one grant has one URL. */
-export function signGrant(deps: RouteDeps, grant: IssuedGrant): PresignAnswer {
+export function signGrant(deps: Needs, grant: IssuedGrant): PresignAnswer {
   const claims: LlmClaims = {
     ...registeredClaims(deps, grant),
     knd: 'llm',
@@ -71,7 +73,7 @@ export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000
 
 /** The claims that tokens of all kinds have. */
 const registeredClaims = (
-  { issuerUrl, gatewayUrl }: RouteDeps,
+  { issuerUrl, gatewayUrl }: Needs,
   grant: Issued,
   ofServer: readonly string[] = [],
 ) => ({
@@ -91,7 +93,7 @@ const registeredClaims = (
 });
 
 /** Paths of the allowed length fit. A long model name, or long addresses of the services, may leave no room. */
-function signLlm({ signingKey }: RouteDeps, claims: LlmClaims): string {
+function signLlm({ signingKey }: Needs, claims: LlmClaims): string {
   try {
     return signToken(claims, signingKey);
   } catch (error) {
@@ -103,7 +105,7 @@ function signLlm({ signingKey }: RouteDeps, claims: LlmClaims): string {
 }
 
 /** The token carries `config.model` if the provider has the model in its path: the token decides on the path. */
-function modelInPath({ providers }: RouteDeps, { provider, config }: IssuedGrant): { mdl?: string } {
+function modelInPath({ providers }: Needs, { provider, config }: IssuedGrant): { mdl?: string } {
   const model = config?.model;
   const inPath = providers.get(provider)?.routes.some(({ dialect }) => dialect.modelInPath);
   return inPath && typeof model === 'string' ? { mdl: model } : {};
@@ -123,11 +125,7 @@ const MAX_URL_CHARS = 6144;
  * @returns the bundle's document
  * @throws RefusedError that names `servers[i].url` when it is too long for an issued URL
  */
-export function signServers(
-  deps: RouteDeps,
-  bundle: IssuedBundle,
-  servers: readonly IssuedServer[],
-): McpBundle {
+export function signServers(deps: Needs, bundle: IssuedBundle, servers: readonly IssuedServer[]): McpBundle {
   const entries = servers.map(({ grantId, server }, i): [string, McpServerEntry] => {
     const token = signServer(deps, { ...bundle, id: grantId }, server, `servers[${i}].url`);
     const url = `${deps.gatewayUrl}/mcp/mcp?url=${encodeURIComponent(server.url)}&token=${token}`;
@@ -142,7 +140,7 @@ export function signServers(
 }
 
 /** Signs the bundle's own token and makes the answer. One grant has one token, because Ed25519 is deterministic. */
-export function answerBundle(deps: RouteDeps, grant: IssuedBundle, bundle: McpBundle): McpPresignAnswer {
+export function answerBundle(deps: Needs, grant: IssuedBundle, bundle: McpBundle): McpPresignAnswer {
   const claims: McpBundleClaims = { ...registeredClaims(deps, grant), knd: 'mcp_bundle' };
   const token = signToken(claims, deps.signingKey);
   return {
@@ -157,7 +155,7 @@ export function answerBundle(deps: RouteDeps, grant: IssuedBundle, bundle: McpBu
 }
 
 /** Only very long addresses of the services leave too little room in a token. */
-function signServer(deps: RouteDeps, grant: IssuedBundle, server: McpServer, field: string): string {
+function signServer(deps: Needs, grant: IssuedBundle, server: McpServer, field: string): string {
   const srv = createHash('sha256').update(server.url).digest('base64url');
   const claims: McpClaims = {
     ...registeredClaims(deps, grant, server.arguments ? ['arguments'] : []),

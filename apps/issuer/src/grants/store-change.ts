@@ -25,6 +25,8 @@ import { costAbove } from './obey-account.ts';
 import { signGrant } from './sign.ts';
 import { storeLimits } from './store-limits.ts';
 
+type Needs = Pick<RouteDeps, 'signingKey' | 'providers' | 'prices' | 'issuerUrl' | 'gatewayUrl' | 'now'>;
+
 /** A change of a URL, and the API key that asks for it. */
 export type AskedChange = {
   readonly by: Actor;
@@ -40,7 +42,7 @@ export type AskedChange = {
  */
 export async function storeChange(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   { by, apiKey, change }: AskedChange,
   { grants: grant, budgets: budget }: GrantRow,
   all: readonly Sibling[],
@@ -118,7 +120,7 @@ export function hasEnded(row: GrantRow, now: number): boolean {
  * each end.
  */
 export function urlOf(
-  deps: RouteDeps,
+  deps: Needs,
   { grants: grant, budgets: budget }: GrantRow,
   change: GrantChange,
   caller: Viewer,
@@ -154,7 +156,7 @@ const wrongEnd = (problem: string) =>
  * @throws RefusedError `invalid_request`
  */
 function refuseUnfit(
-  deps: RouteDeps,
+  deps: Needs,
   { kind, provider, method, paths, config }: Grant,
   all: readonly Sibling[],
   { change, before }: { readonly change: GrantChange; readonly before: BudgetLimits },

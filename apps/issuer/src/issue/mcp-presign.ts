@@ -39,6 +39,11 @@ import { type BundleRows, type InsertBundle, prepareInsertBundle } from './inser
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 
+type Needs = Pick<
+  RouteDeps,
+  'plantSeed' | 'signingKey' | 'encryptionKeys' | 'providers' | 'issuerUrl' | 'gatewayUrl' | 'now'
+>;
+
 const ROUTE = 'POST /v2/mcp-presign';
 
 /**
@@ -106,11 +111,7 @@ const readsNothing = (request: McpPresignRequest): boolean =>
   request.session_id === undefined && !request.servers.some(({ auth }) => handsInRefreshToken(auth));
 
 /** Signs and writes a bundle in a new session. A bundle of one server leaves a seed of it in Redis once it is committed. */
-async function issueNew(
-  deps: RouteDeps,
-  insert: InsertBundle,
-  issue: BundleIssue,
-): Promise<McpPresignAnswer> {
+async function issueNew(deps: Needs, insert: InsertBundle, issue: BundleIssue): Promise<McpPresignAnswer> {
   const { accountId, request } = issue;
   const { grant, servers } = planBundle(issue, NO_BUDGETS);
   const bundle = signServers(deps, grant, servers);
@@ -142,7 +143,7 @@ async function issueNew(
  * Leaves a seed of an only server. A seed makes the budget at zero, if its grant was not loaded. Where several servers share the
  * budget, another of them could have drawn on it.
  */
-function seedOnly({ plantSeed }: RouteDeps, rows: BundleRows, epoch: number): void {
+function seedOnly({ plantSeed }: Needs, rows: BundleRows, epoch: number): void {
   const { shared, servers, partition, limits } = rows;
   const [only, another] = servers;
   if (!only || another) return;
@@ -163,7 +164,7 @@ function seedOnly({ plantSeed }: RouteDeps, rows: BundleRows, epoch: number): vo
 /** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */
 async function issueOnce(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   issue: BundleIssue,
   repeat: Repeat | undefined,
   apiKey: ApiKey,
@@ -191,7 +192,7 @@ async function issueOnce(
 }
 
 /** Loads the document of a bundle that was issued earlier: the URLs of its servers, with the tokens signed then. */
-async function loadBundle(tx: Transaction, deps: RouteDeps, grant: EarlierGrant): Promise<McpBundle> {
+async function loadBundle(tx: Transaction, deps: Needs, grant: EarlierGrant): Promise<McpBundle> {
   const id = grant.credentialId ?? '';
   const [row] = await tx.select().from(credentials).where(eq(credentials.id, id));
   if (!row) throw new Error(`the bundle ${grant.id} has no document`);
@@ -229,7 +230,7 @@ function planBundle(
 /** Writes the rows of a bundle into an existing session: its budget, its credentials and its grants. */
 async function writeBundle(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   issue: BundleIssue,
   plan: BundlePlan,
   bundle: McpBundle,
@@ -279,7 +280,7 @@ const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }:
 /** Returns the id of each server's credential, in the order of the servers. */
 async function writeCredentials(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   accountId: string,
   servers: readonly McpServer[],
 ): Promise<string[]> {
@@ -300,7 +301,7 @@ async function writeCredentials(
 }
 
 /** The row of a credential. Neither Postgres nor Redis ever has its text in clear. */
-const sealedRow = (deps: RouteDeps, accountId: string, id: string, text: string) => ({
+const sealedRow = (deps: Needs, accountId: string, id: string, text: string) => ({
   id,
   accountId,
   sealed: seal(deps.encryptionKeys, text, credentialContext(accountId, id)),

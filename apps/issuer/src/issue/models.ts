@@ -4,6 +4,8 @@ import { type ModelsAnswer, modelsAnswer, modelsQuery } from '@presign/schema';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'providers' | 'prices' | 'now'>;
+
 /** `GET /v1/models`: the models that a spend limit can hold for, and the lists that price them. */
 export const listModels = route(
   {
@@ -34,7 +36,7 @@ type Entry = ModelsAnswer['data'][number];
 const HOUR_MS = 3_600_000;
 
 /** Looks up all prices once an hour and after each new list, a few models at a time, because there are over a thousand. */
-function allModels({ providers, prices, now }: RouteDeps): () => Promise<readonly Entry[]> {
+function allModels({ providers, prices, now }: Needs): () => Promise<readonly Entry[]> {
   let latest: { readonly key: string; readonly entries: Promise<readonly Entry[]> } | undefined;
   return () => {
     const current = prices.current();

@@ -6,6 +6,8 @@ import type { Transaction } from '@presign/service/database';
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'encryptionKeys'>;
+
 /** OAuth with a refresh token. Its server may replace the token each time it is used. */
 export type RefreshTokenAuth = Extract<McpAuth, { type: 'oauth' }> & { readonly refresh_token: string };
 
@@ -19,7 +21,7 @@ export const handsInRefreshToken = (auth: McpAuth): auth is RefreshTokenAuth =>
  */
 export async function lockOauth(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   accountId: string,
   auths: readonly RefreshTokenAuth[],
 ): Promise<void> {
@@ -38,7 +40,7 @@ export async function lockOauth(
  */
 export async function keepOauthCredential(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   accountId: string,
   auth: RefreshTokenAuth,
 ): Promise<string> {
@@ -65,7 +67,7 @@ export async function keepOauthCredential(
 /** Writes a new version, so that no gateway keeps using a copy of the old one. */
 async function amend(
   tx: Transaction,
-  { encryptionKeys }: RouteDeps,
+  { encryptionKeys }: Needs,
   { id, accountId, sealed, version }: typeof credentials.$inferSelect,
   text: string,
 ): Promise<void> {

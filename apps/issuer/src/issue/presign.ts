@@ -41,6 +41,19 @@ import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.t
 import { lockLimits } from './lock-limits.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 
+type Needs = Pick<
+  RouteDeps,
+  | 'db'
+  | 'plantSeed'
+  | 'signingKey'
+  | 'encryptionKeys'
+  | 'providers'
+  | 'prices'
+  | 'issuerUrl'
+  | 'gatewayUrl'
+  | 'now'
+>;
+
 const ROUTE = 'POST /v1/presign';
 
 /** `POST /v1/presign`: writes session, credential, limits and grant at once, and then signs the URL. */
@@ -96,7 +109,7 @@ type Repeat = { readonly key: string; readonly body: Uint8Array };
 
 /** Writes and signs a grant. A repeated `Idempotency-Key` finds the grant written before and signs that. */
 async function issueOnce(
-  deps: RouteDeps,
+  deps: Needs,
   insert: InsertGrant,
   issue: Issue,
   repeat: Repeat | undefined,
@@ -153,7 +166,7 @@ export type Issue = Asked & {
  * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`; KeyEnded
  */
 export async function writeGrant(
-  deps: RouteDeps,
+  deps: Needs,
   insert: InsertGrant,
   issue: Issue,
   tx: Transaction | undefined,
@@ -233,7 +246,7 @@ const wrongVirtualKey = (problem: string) =>
   new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
 
 function grantRows(
-  deps: RouteDeps,
+  deps: Needs,
   issue: Issue,
   virtualKey: VirtualKey | undefined,
   shared: Matched,
@@ -288,11 +301,11 @@ const inherited = ({ config = {} }: PresignRequest, virtualKey: VirtualKey) =>
   );
 
 /** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
-const sealedKey = (deps: RouteDeps, request: PresignRequest, context: string) =>
+const sealedKey = (deps: Needs, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
 /** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
-function insertAndSeed({ db, now, plantSeed }: RouteDeps): InsertGrant {
+function insertAndSeed({ db, now, plantSeed }: Needs): InsertGrant {
   const insert = prepareInsertGrant(db, now);
   return async (rows) => {
     const { grant, partition, limits, sealed = '' } = rows;

@@ -14,6 +14,8 @@ import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey } from './api-keys.ts';
 
+type Needs = Pick<RouteDeps, 'now'>;
+
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
 export const changeApiKey = route(
   {
@@ -47,7 +49,7 @@ type Asked = {
   readonly c: Context<IssuerEnv>;
 };
 
-async function store(tx: Transaction, { now }: RouteDeps, asked: Asked): Promise<ApiKeyRow> {
+async function store(tx: Transaction, { now }: Needs, asked: Asked): Promise<ApiKeyRow> {
   const { by, id, change, c } = asked;
   const keys = await lockApiKeys(tx, by.accountId);
   const key = keys.find((each) => each.id === id);

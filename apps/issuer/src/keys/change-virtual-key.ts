@@ -25,6 +25,8 @@ import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
+type Needs = Pick<RouteDeps, 'providers' | 'prices' | 'now'>;
+
 /** `PATCH /v1/virtual-keys/{id}`: once answered, every call on every gateway is judged by the new budget. */
 export const changeVirtualKey = route(
   {
@@ -64,7 +66,7 @@ type Asked = {
 /** Stores a change with its audit entry, and queues the limits of a budget for Redis, also if they stay as they are. */
 async function storeChange(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   { by, id, change, c }: Asked,
 ): Promise<ChangeId | undefined> {
   const own = isOwnVirtualKey(by.accountId, id);
@@ -94,7 +96,7 @@ async function storeChange(
 /** Refuses a first `cost_limit` under which no call of a live URL of the key could pass. */
 async function refuseDead(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   { id, credentialId }: typeof virtualKeys.$inferSelect,
   [before, after]: readonly [BudgetLimits, BudgetLimits],
 ): Promise<void> {

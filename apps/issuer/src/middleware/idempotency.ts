@@ -9,6 +9,8 @@ import type { IssuerEnv } from '../identity/caller.ts';
 import { inTime } from './in-time.ts';
 import type { RouteDeps } from './route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'encryptionKeys' | 'now'>;
+
 /** How long a key is valid. */
 const REMEMBER_MS = REQUEST_LIMITS.idempotency_key_seconds * 1000;
 
@@ -45,7 +47,7 @@ type ClaimRow = typeof idempotencyKeys.$inferSelect;
  */
 async function claimKey(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   claim: Claim,
   body: Uint8Array,
 ): Promise<{ readonly earlier: boolean; readonly row: ClaimRow }> {
@@ -89,7 +91,7 @@ export type EarlierGrant = typeof grants.$inferSelect & {
  */
 export async function claimIdempotencyKey(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   claim: Claim,
   body: Uint8Array,
 ): Promise<EarlierGrant | undefined> {
@@ -145,14 +147,17 @@ function putAt(answer: object, path: string, value: string | undefined): object 
   return { ...answer, [name]: rest.length === 0 ? value : putAt(inner, rest.join('.'), value) };
 }
 
-function bytesOf({ encryptionKeys }: RouteDeps, { accountId, route, key, bodyMac, grantId }: ClaimRow) {
+function bytesOf({ encryptionKeys }: Needs, { accountId, route, key, bodyMac, grantId }: ClaimRow) {
   const bytes = deriveBytes(encryptionKeys, bodyMac, grantId, [accountId, route, key]);
   if (!bytes) throw otherBody();
   return bytes;
 }
 
 /** Claims the key of a request that does the same again when it is repeated, so that only another body is refused. */
-export const claimOnly = (deps: RouteDeps, { body, ...request }: Asked): Promise<unknown> =>
+export const claimOnly = (
+  deps: Needs & Pick<RouteDeps, 'db'>,
+  { body, ...request }: Asked,
+): Promise<unknown> =>
   inTime(deps.db.transaction((tx) => claimKey(tx, deps, { ...request, grantId: randomUUID() }, body)));
 
 /**

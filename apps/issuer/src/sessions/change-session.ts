@@ -33,6 +33,11 @@ import type { RouteDeps } from '../middleware/route-deps.ts';
 import { findSession } from './get-session.ts';
 import { summaryOf } from './list-sessions.ts';
 
+type Needs = Pick<
+  RouteDeps,
+  'db' | 'signingKey' | 'providers' | 'prices' | 'issuerUrl' | 'gatewayUrl' | 'now'
+>;
+
 /** `PATCH /v1/sessions/{id}`: the session's name and metadata, and the limits and ends of all its live URLs at once. */
 export const changeSession = route(
   {
@@ -61,7 +66,7 @@ export const changeSession = route(
 
 /** The answer to a change, with what the caller may see. */
 async function answerChange(
-  deps: RouteDeps,
+  deps: Needs,
   { by, apiKey, id, change, c }: Asked,
   ids: readonly string[],
 ): Promise<ChangedSession> {
@@ -83,7 +88,7 @@ type Asked = Omit<AskedChange, 'change'> & {
 /** Stores a change, and queues the limits and ends of the URLs for Redis. Returns the ids of their grants. */
 async function store(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   asked: Asked,
 ): Promise<{ readonly changeId: ChangeId; readonly ids: string[] }> {
   const { by, id, change, c } = asked;
@@ -133,7 +138,7 @@ type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChang
  * issued.
  * @throws RefusedError `invalid_request` if there are too many
  */
-async function lockLiveBudgets(tx: Transaction, { now }: RouteDeps, accountId: string, sessionId: string) {
+async function lockLiveBudgets(tx: Transaction, { now }: Needs, accountId: string, sessionId: string) {
   const isLive = and(
     eq(grants.accountId, accountId),
     eq(grants.sessionId, sessionId),
@@ -159,7 +164,7 @@ async function lockLiveBudgets(tx: Transaction, { now }: RouteDeps, accountId: s
  */
 async function lockLive(
   tx: Transaction,
-  { now }: RouteDeps,
+  { now }: Needs,
   budgetIds: readonly string[],
 ): Promise<readonly Live[]> {
   const locked = await lockGrants(tx, budgetIds);
@@ -182,7 +187,7 @@ const tooMany = () =>
 /** Returns whether any URL is changed. A refusal says which one refuses. */
 async function storeAll(
   tx: Transaction,
-  deps: RouteDeps,
+  deps: Needs,
   { by, apiKey, change }: Asked,
   live: readonly Live[],
 ): Promise<boolean> {

@@ -11,6 +11,8 @@ import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './list-sessions.ts';
 
+type Needs = Pick<RouteDeps, 'db' | 'redis' | 'now'>;
+
 /** `GET /v1/sessions/{id}`: a session and a page of its grants, with their limits, uses and spending. */
 export const getSession = route(
   {
@@ -41,7 +43,7 @@ type Session = { readonly id: string; readonly revokedAt: Date | null };
 /** Grants are ordered by their time of issue. */
 const PLACE = { createdAt: grants.issuedAt, id: grants.id };
 
-const readGrants = ({ db }: RouteDeps, sessionId: string, { cursor, limit }: PageQuery) =>
+const readGrants = ({ db }: Needs, sessionId: string, { cursor, limit }: PageQuery) =>
   db
     .select({ id: grants.id, micros: micros(grants.issuedAt), grants, budgets, virtual_keys: virtualKeys })
     .from(grants)
@@ -51,7 +53,7 @@ const readGrants = ({ db }: RouteDeps, sessionId: string, { cursor, limit }: Pag
     .orderBy(...newestFirst(PLACE))
     .limit(limit + 1);
 
-async function describeGrants(deps: RouteDeps, session: Session, query: PageQuery) {
+async function describeGrants(deps: Needs, session: Session, query: PageQuery) {
   const rows = await readGrants(deps, session.id, query);
   // The grants of a bundle share one budget, which is read only once.
   const byId = new Map(rows.slice(0, query.limit).map(({ budgets: budget }) => [budget.id, budget]));

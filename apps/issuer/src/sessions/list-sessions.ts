@@ -16,6 +16,8 @@ import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
+type Needs = Pick<RouteDeps, 'db' | 'now'>;
+
 /** `GET /v1/sessions`: the account's sessions, newest first. */
 export const listSessions = route(
   {
@@ -40,7 +42,7 @@ const LOOKED_UP = { few: 500, many: 2_000 };
 /** If an account has no more grants that neither expired nor were revoked, an index finds all sessions with one. */
 const LIVE_MAX = 2_000;
 
-async function readPage({ db, now }: RouteDeps, accountId: string, query: SessionsQuery) {
+async function readPage({ db, now }: Needs, accountId: string, query: SessionsQuery) {
   const { status, limit } = query;
   const nowMs = now();
   const listed = and(

@@ -28,6 +28,8 @@ import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { SIGNING_SECRET, sealSecret } from './secret.ts';
 
+type Needs = Pick<RouteDeps, 'db' | 'encryptionKeys' | 'now'>;
+
 /** Each event is written once for each endpoint. */
 const ENDPOINTS_MAX = REQUEST_LIMITS.webhooks;
 
@@ -61,7 +63,7 @@ export const createWebhook = route(
     },
 );
 
-async function create(deps: RouteDeps, by: Actor, request: WebhookRequest, secret: string) {
+async function create(deps: Needs, by: Actor, request: WebhookRequest, secret: string) {
   const { db, encryptionKeys, now } = deps;
   const { accountId } = by;
   return db.transaction(async (tx) => {
