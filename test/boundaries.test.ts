@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -116,10 +116,12 @@ describe('the dependencies', () => {
 
 describe('the rules for imports in .dependency-cruiser.mjs', () => {
   const planted = mkdtempSync(join(tmpdir(), 'presign-imports-'));
+  let report: string;
   let found: readonly string[];
   beforeAll(async () => {
     plant(planted);
-    found = await cruise(planted);
+    report = await cruise(planted);
+    found = violationsIn(report);
   });
   afterAll(() => rmSync(planted, { recursive: true }));
 
@@ -152,6 +154,14 @@ describe('the rules for imports in .dependency-cruiser.mjs', () => {
     ['an import that is made later', 'resolvable apps/gateway/src/later.ts'],
   ])('catch %s', (_case, violation) => {
     expect(found).toContain(violation);
+  });
+
+  test('have a count in `pnpm arrows`, by the folders that are in a circle', () => {
+    const arrows = join(ROOT, 'infra/arrows.mjs');
+    const printed = execFileSync(process.execPath, [arrows], { input: report, encoding: 'utf8' });
+    expect(printed).toContain('packages/schema: 1 arrows back, 1 circles of 2 ');
+    expect(printed).toMatch(/circle: (one two|two one)\n/);
+    expect(printed).toContain('packages/limits: 0 arrows back, 0 circles');
   });
 
   test('let pass what is right', () => {
@@ -264,11 +274,14 @@ type Report = {
   readonly summary: { readonly violations: readonly { rule: { name: string }; from: string }[] };
 };
 
-/** The violations in a folder, each as `rule file`. */
-async function cruise(folder: string): Promise<string[]> {
+/** The report on a folder, as JSON. */
+async function cruise(folder: string): Promise<string> {
   const config = join(ROOT, '.dependency-cruiser.mjs');
   const args = ['--config', config, '--output-type', 'json', 'apps', 'packages'];
   const run = promisify(execFile)(join(ROOT, 'node_modules/.bin/depcruise'), args, { cwd: folder });
-  const { summary } = JSON.parse((await run).stdout) as Report;
-  return summary.violations.map(({ rule, from }) => `${rule.name} ${from}`);
+  return (await run).stdout;
 }
+
+/** The violations in a report, each as `rule file`. */
+const violationsIn = (report: string): string[] =>
+  (JSON.parse(report) as Report).summary.violations.map(({ rule, from }) => `${rule.name} ${from}`);
