@@ -1,4 +1,5 @@
-// Makes the measured part of docs/reference/performance.md and docs/performance.svg from bench/results.json.
+// Makes the measured part of docs/reference/performance.md, the gateway's row of docs/guides/scale.md and docs/performance.svg from
+// bench/results.json.
 // Run: npx tsx bench/table/render.ts [--check | --since FILE]   With --check it writes nothing, and fails if a file would
 // change. With --since it prints what changed since other results.
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,11 +9,12 @@ import { chart } from './chart.ts';
 import { METERED, type Results, ROWS, type RowId, readResults, type Spread, spreadOf } from './results.ts';
 
 const PAGE = new URL('../../docs/reference/performance.md', import.meta.url);
+const SCALE = new URL('../../docs/guides/scale.md', import.meta.url);
 const CHART = new URL('../../docs/performance.svg', import.meta.url);
 const BEGIN = '<!-- bench/table: made from bench/results.json -->';
 const END = '<!-- bench/table: end -->';
 
-/** Writes both files. */
+/** Writes all files. */
 export function render(): void {
   for (const [file, text] of documents()) writeFileSync(file, text);
 }
@@ -25,8 +27,29 @@ function documents(): [URL, string][] {
   const measured = `${tables(results)}\n\n${conditions(results)}`;
   return [
     [PAGE, `${before}${BEGIN}\n\n${measured}\n\n${END}${after}`],
+    [SCALE, withOwnRow(readFileSync(SCALE, 'utf8'), results)],
     [CHART, chart(results)],
   ];
+}
+
+/** Whose figure the page on scale has, and the share of a core that it reckons with. */
+const SCALED = { subject: 'Presign, Node 24', share: 0.6 };
+
+/** The page on scale with what one gateway carries. */
+function withOwnRow(page: string, { rows }: Results): string {
+  const cpuUs = spreadOf(rows.json?.subjects[SCALED.subject]?.['cpuUs'])?.median;
+  if (cpuUs === undefined) return page;
+  const perSecond = Number(((SCALED.share * 1e6) / cpuUs).toPrecision(3));
+  const row = /^(\| gateway, JSON on Node \d+ +\|)( *[\d,.]+ µs)( \|)( *[\d,]+)( \|.*)$/m;
+  return page.replace(row, (_, before, time, between, rate, after) =>
+    [
+      before,
+      `${number(cpuUs)} µs`.padStart(time.length),
+      between,
+      number(perSecond).padStart(rate.length),
+      after,
+    ].join(''),
+  );
 }
 
 /** The tables of these rows, for the terminal. */
