@@ -150,6 +150,19 @@ describe('a whole answer', () => {
     expect(turns).toBeGreaterThan(2_000_000 / TURN_BYTES - 2);
   });
 
+  test('of stated length keeps back its last byte alone, and of unknown length the last that came', async () => {
+    const [one, two] = [Buffer.from(WHOLE.slice(0, 20)), Buffer.from(WHOLE.slice(20))];
+    const passed = async (statedBytes?: number) => {
+      const meter = createMeter({ ...json, keepsLast: true, ...(statedBytes && { statedBytes }) });
+      const pieces = [meter.pass(one), meter.pass(two)].map((piece) => piece?.length);
+      return [...pieces, (await meter.end()).rest?.length];
+    };
+    expect(await passed(WHOLE.length)).toEqual([one.length, two.length - 1, 1]);
+    expect(await passed()).toEqual([one.length - 1, two.length, 1]);
+    // A head that states less than comes is a lie, and changes nothing of what the holder gets.
+    expect(await passed(1)).toEqual([one.length - 1, two.length, 1]);
+  });
+
   test('longer than the gateway keeps passes, and reports nothing', async () => {
     const meter = createMeter(json);
     const chunk = Buffer.alloc(8 * 1024 * 1024, ' ');

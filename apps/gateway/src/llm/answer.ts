@@ -103,7 +103,9 @@ export class Answer {
     if (status >= 300) this.#maskError(contentEncoding);
     this.#left = Number(headerOf(this.#headers, 'content-length') ?? Number.NaN);
     if (meter) {
-      this.#meter = createMeter({ ...meter, status, contentType, contentEncoding, keepsLast, memory });
+      const of = { status, contentType, contentEncoding, keepsLast, memory };
+      const stated = Number.isNaN(this.#left) ? undefined : { statedBytes: this.#left };
+      this.#meter = createMeter({ ...meter, ...of, ...stated });
     }
     if (keepsLast && !isStream) this.#kept = [];
     else this.#writeHead([]);

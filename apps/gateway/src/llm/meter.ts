@@ -63,6 +63,8 @@ export type MeterOptions = {
   readonly dropsUsageEvent: boolean;
   /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
+  /** The bytes of the answer, if its head states them. Only the chunk that reaches them is kept back then. */
+  readonly statedBytes?: number;
   /** Is called once, when a stream has stated its input. Streams that are compressed are not watched. */
   readonly onInput?: ((input: Usage) => void) | undefined;
   /** The memory for what is kept of the answer to read its usage. The caller releases it. */
@@ -138,7 +140,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
 
 /** Reads an answer whose usage only the whole of it shows: one JSON text, or a compressed stream. */
 function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter {
-  const { contentEncoding, keepsLast } = options;
+  const { contentEncoding, keepsLast, statedBytes = 0 } = options;
   const reader = form
     ? eventReader(options, form)
     : options.status < 400
@@ -152,8 +154,12 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
   );
   let rest: Buffer | undefined;
   let hasBegun = false;
+  let came = 0;
   const allButLast = (chunk: Buffer): Buffer | undefined => {
     if (chunk.length === 0) return undefined;
+    came += chunk.length;
+    // Its end is still to come.
+    if (came < statedBytes) return chunk;
     // Whitespace before a JSON text is not its end.
     hasBegun ||= !isWhitespace(chunk);
     if (!hasBegun) return chunk;
