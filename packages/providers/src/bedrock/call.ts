@@ -13,17 +13,6 @@ export const bedrockModel = (path: string): string | undefined =>
 export const isClaude = (model: string | undefined): boolean =>
   /^(?:[a-z]+\.)?anthropic\.claude-/.test(model ?? '');
 
-/**
- * Headers of InvokeModel that change the price: optimized latency, another tier, a guardrail.
- * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html
- */
-export const PRICED_HEADERS: readonly string[] = [
-  'x-amzn-bedrock-guardrailidentifier',
-  'x-amzn-bedrock-guardrailversion',
-  'x-amzn-bedrock-performanceconfig-latency',
-  'x-amzn-bedrock-service-tier',
-];
-
 /** AWS's errors are `{"message": …}`. An intermediary's page is not JSON, or has other fields. */
 export const isAwsError = (answer: unknown): boolean =>
   isJsonObject(answer) &&

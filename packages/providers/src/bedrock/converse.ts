@@ -24,7 +24,7 @@ import { hasText } from '../usage/content.ts';
 import { CONVERSE_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
 import type { Statement } from '../usage/record.ts';
-import { awsErrors, BEDROCK_MODEL, bedrockModel, isAwsError, isClaude, PRICED_HEADERS } from './call.ts';
+import { awsErrors, BEDROCK_MODEL, bedrockModel, isAwsError, isClaude } from './call.ts';
 
 /**
  * Converse and ConverseStream, which serve models of all makers (`@aws-sdk/client-bedrock-runtime` 3.1164, models_0).
@@ -49,7 +49,7 @@ export const bedrockConverse: Dialect = {
       inferenceConfig: { ...objectIn(body, 'inferenceConfig'), maxTokens: tokens },
     }),
     atStandardPrice: ({ serviceTier: _tier, performanceConfig: _performance, ...body }) => body,
-    pricedHeaders: PRICED_HEADERS,
+    pricedHeaders: FACTS.PRICED_HEADERS.names,
     readAnswer: (answer) => {
       if (!isJsonObject(answer)) return undefined;
       const { content } = objectIn(objectIn(answer, 'output'), 'message');

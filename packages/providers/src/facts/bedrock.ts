@@ -1,4 +1,4 @@
-import type { Group } from './fact.ts';
+import type { Group, Names } from './fact.ts';
 
 /** Fields of Converse. */
 export const CONVERSE_FIELDS = {
@@ -139,3 +139,15 @@ export const TOOLS = {
     systemTool: { effect: 'refused', reason: 'the cost of this tool has no stated maximum' },
   },
 } as const satisfies Group;
+
+/** Headers of InvokeModel that change the price: optimized latency, another tier, a guardrail. */
+export const PRICED_HEADERS: Names = {
+  source: 'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html',
+  date: '2026-11-22',
+  names: [
+    'x-amzn-bedrock-guardrailidentifier',
+    'x-amzn-bedrock-guardrailversion',
+    'x-amzn-bedrock-performanceconfig-latency',
+    'x-amzn-bedrock-service-tier',
+  ],
+};

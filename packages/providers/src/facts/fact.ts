@@ -1,5 +1,5 @@
 import type { VendorRefusal } from '../refusals.ts';
-import type { FEE_UNITS } from './rates.ts';
+import type { FEE_UNITS, ModelPrice } from './rates.ts';
 
 /** Where a fact is from, and the day on which it was last read there. */
 export type Cited = { readonly source: string; readonly date: string };
@@ -34,6 +34,9 @@ export type Names = Cited & { readonly names: readonly string[] };
 
 /** Most tokens, or most of another thing, that something takes. */
 export type Most = Cited & { readonly most: number };
+
+/** Rates that a vendor publishes. */
+export type Rates = Cited & { readonly rates: ModelPrice };
 
 /** A figure for each model, by its name without a date. */
 export type ByModel<T> = Cited & { readonly models: Readonly<Record<string, T>> };

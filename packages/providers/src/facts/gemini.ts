@@ -1,4 +1,4 @@
-import type { Group, Most } from './fact.ts';
+import type { Group, Most, Names } from './fact.ts';
 
 /** Fields of generateContent. Names have their one form (`protoName`). */
 export const GENERATE_FIELDS = {
@@ -177,3 +177,10 @@ export const PREDICT_PARAMETERS = {
     sampleCount: { effect: 'judged', by: 'samples' },
   },
 } as const satisfies Group;
+
+/** Headers of Vertex AI that select provisioned or priority capacity. */
+export const VERTEX_PRICED_HEADERS: Names = {
+  source: 'https://cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo',
+  date: '2026-11-22',
+  names: ['x-vertex-ai-llm-request-type', 'x-vertex-ai-llm-shared-request-type'],
+};

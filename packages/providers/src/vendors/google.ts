@@ -21,15 +21,10 @@ import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { BEARER, type Provider, rowsOf } from '../provider.ts';
 
-/**
- * https://ai.google.dev/gemini-api/docs/pricing (2026-11): up to Gemini 2.5, $35 for 1,000 prompts that Google Search grounded and $25 for
- * those of Maps; from Gemini 3 on $14 for 1,000 queries. Answers do not say how many queries Maps got. Daily free prompts are not known
- * here, so each costs. A name without a number says no generation.
- */
+/** Daily free prompts are not known here, so each costs. A name without a number says no generation. */
 function publishedRates(model: string): ModelPrice | undefined {
-  if (/^gemini-[12]\./.test(model))
-    return { grounded_prompts: 35_000, grounding_searches: 0, map_prompts: 25_000 };
-  return /^gemini-[3-9]/.test(model) ? { grounded_prompts: 0, grounding_searches: 14_000 } : undefined;
+  if (/^gemini-[12]\./.test(model)) return FACTS.FEES_BY_PROMPT.rates;
+  return /^gemini-[3-9]/.test(model) ? FACTS.FEES_BY_QUERY.rates : undefined;
 }
 
 /** Its rules where it follows OpenAI. */

@@ -22,8 +22,9 @@ export const OPENAI_MODELS: ModelRows = rowsOf(FACTS.MODELS);
 const { models: IMAGE_TOKENS } = FACTS.IMAGE_TOKENS;
 
 /** Most tokens of one image. Undefined if the model's maximum is not published. */
-const imageTokens = (model: unknown): number | undefined =>
-  imageTokensOf(textOf(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+const imageTokens = (model: unknown): number | undefined => imageTokensOf(undated(textOf(model)));
+
+const undated = (model: string): string => model.replace(/-\d{4}-\d{2}-\d{2}$/, '');
 
 const imageTokensOf = (name: string): number | undefined =>
   Object.hasOwn(IMAGE_TOKENS, name) ? IMAGE_TOKENS[name] : undefined;
@@ -48,30 +49,15 @@ export const OPENAI_CHAT = {
 /** OpenAI and Azure refuse a `max_output_tokens` below 16. */
 export const RESPONSES_MINIMUM = 16;
 
-/**
- * Sound of the models that chat with it, which lists leave out: https://developers.openai.com/api/docs/models, the page of each model, and of
- * the first snapshot the prices at its release (2026-11).
- */
-const SOUND: readonly (readonly [models: RegExp, read: number, written: number])[] = [
-  [/^gpt-4o-audio-preview-2024-10-01$/, 100, 200],
-  [/^gpt-4o-audio-preview(-\d{4}-\d\d-\d\d)?$/, 40, 80],
-  [/^(gpt-4o-mini-audio-preview|gpt-audio-mini)(-\d{4}-\d\d-\d\d)?$/, 10, 20],
-  [/^gpt-audio(-\d{4}-\d\d-\d\d)?$/, 32, 64],
-];
+const SOUND: ReadonlyMap<string, ModelPrice> = new Map(Object.entries(FACTS.SOUND.models));
 
-/**
- * A search costs $10 for 1,000, and one in files $2.50. A search of `web_search_preview` costs $25 for 1,000 at models that do not reason, and $10 at those that do:
- * https://developers.openai.com/api/docs/pricing#tools (2026-11). Their names say which models reason, except of the chat models of GPT-5.
- */
+/** Names say which models reason, except of the chat models of GPT-5. */
 function publishedRates(model: string): ModelPrice {
-  const [, read, written] = SOUND.find(([models]) => models.test(model)) ?? [];
-  const plain = /^gpt-4(o|\.1)/.test(model);
   const reasons = /^(o\d|gpt-[5-9])/.test(model) && !model.includes('chat');
   return {
-    ...((plain || reasons) && { web_searches: 10_000, storage_searches: 2_500 }),
-    ...(read && written && { input_audio: read * 1_000_000, output_audio: written * 1_000_000 }),
-    ...(plain && { preview_searches: 25_000 }),
-    ...(reasons && { preview_searches: 10_000 }),
+    ...(/^gpt-4(o|\.1)/.test(model) && FACTS.FEES.rates),
+    ...(reasons && FACTS.FEES_OF_REASONING.rates),
+    ...(SOUND.get(model) ?? SOUND.get(undated(model))),
   };
 }
 

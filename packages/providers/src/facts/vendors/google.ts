@@ -1,4 +1,12 @@
-import { type ByModel, type FreeCalls, K, type Models, type Refusals, type UsageForm } from '../fact.ts';
+import {
+  type ByModel,
+  type FreeCalls,
+  K,
+  type Models,
+  type Rates,
+  type Refusals,
+  type UsageForm,
+} from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
 /** The window is the input limit of the page; output is counted apart. */
@@ -76,4 +84,18 @@ export const UNIT_PRICES: ByModel<ModelPrice> = {
     'imagen-4.0-generate-001': { images: 40_000 },
     'imagen-4.0-ultra-generate-001': { images: 60_000 },
   },
+};
+
+/** Up to Gemini 2.5: $35 for 1,000 prompts that Google Search grounded, and $25 for those of Maps. */
+export const FEES_BY_PROMPT: Rates = {
+  source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  date: '2026-11-27',
+  rates: { grounded_prompts: 35_000, grounding_searches: 0, map_prompts: 25_000 },
+};
+
+/** From Gemini 3 on: $14 for 1,000 queries. Answers do not say how many queries Maps got. */
+export const FEES_BY_QUERY: Rates = {
+  source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  date: '2026-11-27',
+  rates: { grounded_prompts: 0, grounding_searches: 14_000 },
 };

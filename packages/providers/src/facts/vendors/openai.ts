@@ -1,4 +1,4 @@
-import type { ByModel, FreeCalls, Group, Models, UsageForm } from '../fact.ts';
+import type { ByModel, FreeCalls, Group, Models, Rates, UsageForm } from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
 /** The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000. */
@@ -188,4 +188,32 @@ export const UNIT_PRICES: ByModel<ModelPrice> = {
     'tts-1': { characters: 15 },
     'tts-1-hd': { characters: 30 },
   },
+};
+
+/** Sound of the models that chat with it, which lists leave out. */
+export const SOUND: ByModel<ModelPrice> = {
+  source:
+    'https://developers.openai.com/api/docs/models, the page of each model, and of the first snapshot the prices at its release',
+  date: '2026-11-27',
+  models: {
+    'gpt-4o-audio-preview-2024-10-01': { input_audio: 100_000_000, output_audio: 200_000_000 },
+    'gpt-4o-audio-preview': { input_audio: 40_000_000, output_audio: 80_000_000 },
+    'gpt-4o-mini-audio-preview': { input_audio: 10_000_000, output_audio: 20_000_000 },
+    'gpt-audio-mini': { input_audio: 10_000_000, output_audio: 20_000_000 },
+    'gpt-audio': { input_audio: 32_000_000, output_audio: 64_000_000 },
+  },
+};
+
+/** Fees at models that do not reason: $10 for 1,000 searches, $2.50 for 1,000 in files, $25 for 1,000 of `web_search_preview`. */
+export const FEES: Rates = {
+  source: 'https://developers.openai.com/api/docs/pricing#tools',
+  date: '2026-11-27',
+  rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 25_000 },
+};
+
+/** Fees at models that reason: $10 for 1,000 of `web_search_preview`. */
+export const FEES_OF_REASONING: Rates = {
+  source: 'https://developers.openai.com/api/docs/pricing#tools',
+  date: '2026-11-27',
+  rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 10_000 },
 };

@@ -1,8 +1,9 @@
 import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
 import { claudeWrites } from '../../anthropic/messages.ts';
-import { awsErrors, BEDROCK_MODEL, bedrockModel, isClaude, PRICED_HEADERS } from '../../bedrock/call.ts';
+import { awsErrors, BEDROCK_MODEL, bedrockModel, isClaude } from '../../bedrock/call.ts';
 import { bedrockConverse } from '../../bedrock/converse.ts';
 import type { Dialect } from '../../dialect.ts';
+import { PRICED_HEADERS } from '../../facts/bedrock.ts';
 import { readObject } from '../../json.ts';
 import { OPEN_WEIGHTS_ADDED } from '../../openai/rules.ts';
 import type { Provider } from '../../provider.ts';
@@ -24,7 +25,10 @@ const invoke: Dialect = {
   ...messages,
   errors: awsErrors,
   ...(messages.spend && {
-    spend: { ...messages.spend, pricedHeaders: [...(messages.spend.pricedHeaders ?? []), ...PRICED_HEADERS] },
+    spend: {
+      ...messages.spend,
+      pricedHeaders: [...(messages.spend.pricedHeaders ?? []), ...PRICED_HEADERS.names],
+    },
   }),
 };
 

@@ -2,6 +2,7 @@ import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
 import { claudeWrites } from '../../anthropic/messages.ts';
 import { GOOGLE_TOKEN_URL } from '../../cloud-key.ts';
 import type { Dialect } from '../../dialect.ts';
+import { VERTEX_PRICED_HEADERS } from '../../facts/gemini.ts';
 import { geminiErrors } from '../../gemini/errors.ts';
 import { geminiCountTokens, geminiGenerate } from '../../gemini/generate.ts';
 import { decoded } from '../../path.ts';
@@ -9,16 +10,13 @@ import type { Provider } from '../../provider.ts';
 import { anthropic } from '../anthropic.ts';
 import { google } from '../google.ts';
 
-/**
- * Headers that select provisioned or priority capacity.
- * https://cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo
- */
-const PRICED_HEADERS = ['x-vertex-ai-llm-request-type', 'x-vertex-ai-llm-shared-request-type'];
-
 const atListPrice = (dialect: Dialect): Dialect => ({
   ...dialect,
   ...(dialect.spend && {
-    spend: { ...dialect.spend, pricedHeaders: [...(dialect.spend.pricedHeaders ?? []), ...PRICED_HEADERS] },
+    spend: {
+      ...dialect.spend,
+      pricedHeaders: [...(dialect.spend.pricedHeaders ?? []), ...VERTEX_PRICED_HEADERS.names],
+    },
   }),
 });
 
