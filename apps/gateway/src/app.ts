@@ -16,20 +16,20 @@ import {
   type VerifiedGrant,
   type Verifier,
 } from './grant/verify.ts';
-import { describeServer } from './holder/mcp-page.ts';
 import { breakOff } from './http/cut.ts';
-import { writeAnswer } from './http/discard.ts';
-import { preflight } from './http/preflight.ts';
 import { refusalAnswer } from './http/refuse.ts';
-import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
 import { splitUrl } from './llm/match.ts';
 import { createAccessTokens, createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
+import { describeServer } from './mcp/page.ts';
 import { readMcpUrl } from './mcp/request.ts';
+import { preflight } from './preflight.ts';
 import { addHealthRoutes } from './readiness.ts';
+import { writeAnswer } from './share/discard.ts';
+import { createFreeWork } from './share/free-work.ts';
 
 /** Everything that a gateway serves. */
 export type Gateway = {

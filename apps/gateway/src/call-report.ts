@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
 import type { UpstreamTimes } from './http/forward.ts';
-import { type ReadQuota, takeRefused } from './workers/read-quota.ts';
+import { type ReadQuota, takeRefused } from './share/read-quota.ts';
 
 /** `other`: a request that is no call, because it is malformed or has no route. */
 type CallKind = 'llm' | 'mcp' | 'describe' | 'bundle' | 'other';

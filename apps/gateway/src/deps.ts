@@ -13,10 +13,6 @@ import type { ClientAddress } from './grant/bind.ts';
 import type { GrantMemory } from './grant/policy.ts';
 import type { GrantReader } from './grant/read-grant.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
-import type { BodyMemory } from './http/body-memory.ts';
-import type { Turns } from './http/turns.ts';
-import type { FreeWork } from './limits/free-work.ts';
-import type { Hosts } from './limits/hosts.ts';
 import type { Leases } from './limits/leases.ts';
 import type { RefusalCounts } from './limits/refusal-counts.ts';
 import type { Doubts } from './limits/retry.ts';
@@ -27,9 +23,13 @@ import type { Listeners } from './mcp/legacy-sse.ts';
 import type { OpenRequests } from './mcp/open/open-requests.ts';
 import type { McpPrices } from './mcp/price.ts';
 import type { GatewayMetrics } from './metrics.ts';
+import type { BodyMemory } from './share/body-memory.ts';
+import type { FreeWork } from './share/free-work.ts';
+import type { Hosts } from './share/hosts.ts';
+import type { ReadQuota } from './share/read-quota.ts';
+import type { Turns } from './share/turns.ts';
 import type { CallTraces } from './traces.ts';
 import type { BodyWorkers } from './workers/body-workers.ts';
-import type { ReadQuota } from './workers/read-quota.ts';
 
 /** Everything the gateway works with. `main.ts` and `start.ts` create it once. */
 export type GatewayDeps = {

@@ -17,11 +17,6 @@ import { createGateway, type Gateway } from './app.ts';
 import { Bag } from './bag.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
-import { bodyMemory } from './http/body-memory.ts';
-import { discardRest } from './http/discard.ts';
-import { boundPipelining } from './http/pipelining.ts';
-import { answerTurns } from './http/turns.ts';
-import { createHosts } from './limits/hosts.ts';
 import { startLeases } from './limits/leases.ts';
 import { countRefusals } from './limits/refusal-counts.ts';
 import { createDoubts } from './limits/retry.ts';
@@ -30,8 +25,13 @@ import { boundWaiting } from './limits/waiting.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
+import { bodyMemory } from './share/body-memory.ts';
+import { discardRest } from './share/discard.ts';
+import { createHosts } from './share/hosts.ts';
+import { boundPipelining } from './share/pipelining.ts';
+import { readQuota } from './share/read-quota.ts';
+import { answerTurns } from './share/turns.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
-import { readQuota } from './workers/read-quota.ts';
 
 /** A listening gateway. */
 export type RunningGateway = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Abridger } from '../src/llm/abridge.ts';
+import { Abridger } from '../src/json/abridge.ts';
 
 function abridged(text: string, cuts: readonly number[] = []): string | undefined {
   const bytes = Buffer.from(text);

@@ -2,10 +2,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { arriveInTurns, bodyOf, refusalTurn } from '../src/http/arrival.ts';
 import { readWhole, type Whole } from '../src/http/body.ts';
-import { bodyMemory } from '../src/http/body-memory.ts';
-import { discardRest } from '../src/http/discard.ts';
+import { arriveInTurns, bodyOf, refusalTurn } from '../src/share/arrival.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
+import { discardRest } from '../src/share/discard.ts';
 
 const KIB = 1024;
 const READ_BYTES = 64 * KIB;

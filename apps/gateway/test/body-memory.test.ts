@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bodyMemory, movable } from '../src/http/body-memory.ts';
+import { bodyMemory, movable } from '../src/share/body-memory.ts';
 
 const KIB = 1024;
 

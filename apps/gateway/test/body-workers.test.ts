@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import { BUNDLED_KNOWLEDGE, BUNDLED_PRICES } from '@presign/providers';
 import { afterEach, expect, test, vi } from 'vitest';
+import { readQuota } from '../src/share/read-quota.ts';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
-import { readQuota } from '../src/workers/read-quota.ts';
 
 const MIB = 1024 * 1024;
 const BODY_BYTES = 16 * MIB;

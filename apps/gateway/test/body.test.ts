@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { readWhole } from '../src/http/body.ts';
-import { bodyMemory } from '../src/http/body-memory.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
 
 const PATIENCE_MS = 30_000;
 const SLOWEST_BYTES_PER_SECOND = 16 * 1024;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fairQueue } from '../src/http/turns.ts';
+import { fairQueue } from '../src/share/turns.ts';
 
 const most = { running: 2, waiting: 6, waitingPerOwner: 4 };
 

@@ -3,8 +3,8 @@ import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
 import { Cutter } from '../src/http/cut.ts';
 import { forward } from '../src/http/forward.ts';
-import { answerTurns } from '../src/http/turns.ts';
-import { createHosts } from '../src/limits/hosts.ts';
+import { createHosts } from '../src/share/hosts.ts';
+import { answerTurns } from '../src/share/turns.ts';
 
 /** The ways to frame an answer that ends its connection. */
 const FRAMES = {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bodyMemory } from '../src/http/body-memory.ts';
 import { isCoded, MaskedBody, SecretMask, Secrets } from '../src/http/hide-secrets.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
 import { roomy } from './metered.ts';
 
 function inPieces(mask: SecretMask, text: string, size: number): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkHost, createHosts } from '../src/limits/hosts.ts';
+import { checkHost, createHosts } from '../src/share/hosts.ts';
 
 function clocked() {
   const clock = { ms: 100_000 };

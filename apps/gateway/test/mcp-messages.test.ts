@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileTools } from '../src/grant/tool-rules.ts';
-import { KnownNames } from '../src/http/json.ts';
+import { KnownNames } from '../src/json/names.ts';
 import { checkHeaders, readAnswers, readMessages, waitingIds } from '../src/mcp/messages.ts';
 import { UnansweredRequests } from '../src/mcp/open/unanswered.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import type { Spend } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
 import { COUNTS, metered, roomy, spendOf } from './metered.ts';
 
 const CHAT = spendOf('openai', '/v1/chat/completions');

@@ -1,6 +1,6 @@
 import { BUILT_IN_PROVIDERS, type Spend, spendOf as spendOn } from '@presign/providers';
-import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
 
 /** The bytes that the holder gets, and the usage that is read, for an answer in these chunks. */
 export async function metered(options: MeterOptions, chunks: readonly (Buffer | string)[]) {

@@ -2,7 +2,7 @@ import { BUNDLED_PRICES, dialectOf, loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
-import { NameTree } from '../src/http/json.ts';
+import { NameTree } from '../src/json/names.ts';
 import { scanBody } from '../src/llm/body.ts';
 import { planCall } from '../src/llm/plan.ts';
 

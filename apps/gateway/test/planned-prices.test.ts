@@ -3,8 +3,8 @@ import { afterAll, expect, test } from 'vitest';
 import { grantMemory } from '../src/grant/policy.ts';
 import type { LlmGrant } from '../src/grant/verify.ts';
 import { planBody } from '../src/llm/plan-body.ts';
+import { readQuota } from '../src/share/read-quota.ts';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
-import { readQuota } from '../src/workers/read-quota.ts';
 
 const pricesOf = (dollars: number): Prices => {
   const prices = { input_mtok: dollars, output_mtok: dollars };

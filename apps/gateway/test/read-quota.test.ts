@@ -7,7 +7,7 @@ import {
   readQuota,
   takeRefused,
   takeWork,
-} from '../src/workers/read-quota.ts';
+} from '../src/share/read-quota.ts';
 
 const takeBody = (quota: ReadQuota, grant: QuotaOwner, body: Buffer) =>
   takeWork(quota, grant, body, (most) => scanJson(body, most)) !== undefined;

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, scanJson } from '@presign/schema';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compactSize, splice } from '../src/llm/splice.ts';
+import { compactSize, splice } from '../src/json/splice.ts';
 
 function came(text: string) {
   const raw = Buffer.from(text);

@@ -1,7 +1,7 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+import { bodyMemory } from '../src/share/body-memory.ts';
 import { COUNTS, metered, roomy, spendOf } from './metered.ts';
 
 const chatUsage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };

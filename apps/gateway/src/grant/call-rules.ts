@@ -1,7 +1,7 @@
 import { type CompiledConfig, compileConfig, type Dialect, MODEL_FIELDS } from '@presign/providers';
 import type { Conditions, JsonObject } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
-import { NameTree } from '../http/json.ts';
+import { NameTree } from '../json/names.ts';
 
 /**
  * The part of a policy that bodies are judged and changed by, compiled for the calls of one dialect. No call changes it. A call

@@ -1,6 +1,6 @@
 import type { ArgumentCondition, McpArguments, McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
-import { KnownNames } from '../http/json.ts';
+import { KnownNames } from '../json/names.ts';
 
 /** The policy of an MCP server, compiled for its calls. No call changes it. */
 export type ToolRules = {

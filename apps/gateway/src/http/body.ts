@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
-import { bodyOf, turnOfRefused } from './arrival.ts';
-import { CHUNK_OVERHEAD_BYTES, Chunks, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
-import { discardRest } from './discard.ts';
+import { bodyOf, turnOfRefused } from '../share/arrival.ts';
+import { CHUNK_OVERHEAD_BYTES, Chunks, type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
+import { discardRest } from '../share/discard.ts';
 
 const NOTHING = Buffer.alloc(0);
 

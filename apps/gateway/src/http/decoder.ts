@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
-import type { Turn } from './turns.ts';
+import type { Turn } from '../share/turns.ts';
 
 /** Decodes an answer while it arrives, for a reader that does not keep it. */
 export type Decoder = {

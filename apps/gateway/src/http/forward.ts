@@ -2,10 +2,10 @@ import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import type { AnswerHeaders } from '@presign/providers';
 import { type Dispatcher, errors } from 'undici';
-import type { Hosts } from '../limits/hosts.ts';
+import type { Hosts } from '../share/hosts.ts';
+import type { Turn } from '../share/turns.ts';
 import { type CutReason, type Cutter, cutReason } from './cut.ts';
 import { type FlatHeaders, responseHeaders, withoutHeaders } from './headers.ts';
-import type { Turn } from './turns.ts';
 
 /** A request to an upstream. */
 export type UpstreamCall = {

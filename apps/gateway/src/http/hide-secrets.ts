@@ -1,4 +1,4 @@
-import type { Reservation } from './body-memory.ts';
+import type { Reservation } from '../share/body-memory.ts';
 import { createDecoder, type Decoder } from './decoder.ts';
 
 /** Shorter texts occur by chance, and keep nothing secret. */

@@ -1,4 +1,4 @@
-import { CHUNK_OVERHEAD_BYTES } from './body-memory.ts';
+import { CHUNK_OVERHEAD_BYTES } from '../share/body-memory.ts';
 
 const LF = 10;
 const CR = 13;

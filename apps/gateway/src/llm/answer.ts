@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type AnswerHeaders, answerHeadersOf } from '@presign/providers';
 import { boundOrigin } from '../grant/bind.ts';
-import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { breakOff } from '../http/cut.ts';
 import {
   endWith,
@@ -16,8 +15,9 @@ import {
 } from '../http/headers.ts';
 import { isCoded, MaskedBody, NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
+import { isWhitespace } from '../json/abridge.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { isWhitespace } from './abridge.ts';
+import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../share/body-memory.ts';
 import { keepsUse, surelyKeepsUse } from './judge-end.ts';
 import { hasTokenInUrl } from './match.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';

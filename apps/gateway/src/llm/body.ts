@@ -10,7 +10,6 @@ import {
   type Scan,
   scanJson,
 } from '@presign/schema';
-import { bodyOf, forgetBody } from '../http/arrival.ts';
 import {
   type Body,
   contentCoding,
@@ -20,8 +19,9 @@ import {
   statedSize,
   tooLarge,
 } from '../http/body.ts';
-import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
-import { type NameTree, namesJudge } from '../http/json.ts';
+import { type NameTree, namesJudge } from '../json/names.ts';
+import { bodyOf, forgetBody } from '../share/arrival.ts';
+import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 
 /** A body, read only as far as necessary. */
 export type Content = {

@@ -12,7 +12,7 @@ import { type Live, readForHolder } from '../holder/read-live.ts';
 import { sdkExamples } from '../holder/sdk-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
-import { checkQuota } from '../workers/read-quota.ts';
+import { checkQuota } from '../share/read-quota.ts';
 import { splitUrl, verifyCall } from './match.ts';
 
 /**

@@ -8,11 +8,11 @@ import {
   type Usage,
 } from '@presign/providers';
 import { isModest } from '@presign/schema';
-import type { Reservation } from '../http/body-memory.ts';
 import { createDecoder } from '../http/decoder.ts';
 import { type StreamForm, streamForm } from '../http/sse.ts';
-import type { Turn } from '../http/turns.ts';
-import { Abridger, isWhitespace } from './abridge.ts';
+import { Abridger, isWhitespace } from '../json/abridge.ts';
+import type { Reservation } from '../share/body-memory.ts';
+import type { Turn } from '../share/turns.ts';
 import { HeldBack } from './metering/held-back.ts';
 import { attempt, EventReading, MODEST, type Piece, roomFor } from './metering/read-events.ts';
 

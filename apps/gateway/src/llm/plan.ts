@@ -20,11 +20,11 @@ import type { CallRules } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
-import type { Reservation } from '../http/body-memory.ts';
+import { compactSize, splice } from '../json/splice.ts';
+import type { Reservation } from '../share/body-memory.ts';
 import type { Content } from './body.ts';
 import { type CounterOf, type Unplannable, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
-import { compactSize, splice } from './splice.ts';
 
 /** The highest cost of a call and the body to send, decided before it is admitted. */
 export type Plan = {

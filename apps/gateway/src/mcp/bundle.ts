@@ -7,13 +7,13 @@ import { boundOrigin } from '../grant/bind.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
-import { bundlePage } from '../holder/mcp-page.ts';
 import { asksForPage, type Html, pageAnswer, refusalPage } from '../holder/page.ts';
 import { type Live, readLive } from '../holder/read-live.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
-import { checkQuota } from '../workers/read-quota.ts';
+import { checkQuota } from '../share/read-quota.ts';
+import { bundlePage } from './page.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 
 /**

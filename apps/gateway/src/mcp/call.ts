@@ -5,19 +5,20 @@ import type { McpDeps, ServeCall } from '../deps.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
 import { compileTools } from '../grant/tool-rules.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
-import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
 import { mayBeLarge } from '../http/body.ts';
-import type { Reservation } from '../http/body-memory.ts';
 import { isCut } from '../http/cut.ts';
-import { discardRest } from '../http/discard.ts';
 import { isDead } from '../http/refuse.ts';
 import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/admit.ts';
-import { checkHost } from '../limits/hosts.ts';
 import { leaveCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
-import { checkQuota, takeUnsent } from '../workers/read-quota.ts';
+import { arriveInTurns, refusalTurn } from '../share/arrival.ts';
+import type { Reservation } from '../share/body-memory.ts';
+import { discardRest } from '../share/discard.ts';
+import { checkHost } from '../share/hosts.ts';
+import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import { takeRound } from './ids/rounds.ts';
+import { identifyLate, readLate } from './late.ts';
 import {
   announceRequests,
   cancelOnStream,
@@ -28,7 +29,6 @@ import {
   withdrawRequests,
 } from './legacy-sse.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
-import { identifyLate, readLate } from './open/late.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, priceLines } from './record.ts';

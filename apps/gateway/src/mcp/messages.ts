@@ -14,8 +14,8 @@ import {
   scanJson,
 } from '@presign/schema';
 import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
-import { KnownNames, NameTree, namesJudge } from '../http/json.ts';
 import { readEvent } from '../http/sse.ts';
+import { KnownNames, NameTree, namesJudge } from '../json/names.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS, writtenIn } from './ids/places.ts';
 import { type RpcId, rpcId } from './ids/rpc-id.ts';

@@ -7,8 +7,8 @@ import {
   type Refusal,
 } from '@presign/schema';
 import type { ToolRules } from '../grant/tool-rules.ts';
-import { KnownNames } from '../http/json.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
+import { KnownNames } from '../json/names.ts';
 import { type Message, nameParam } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */

@@ -2,16 +2,16 @@ import type { McpAuth, Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
-import { SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { Cutter, isCut } from '../http/cut.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
 import { cookieHeader, type Place } from './ids/cookies.ts';
+import { lastEndMs } from './late.ts';
 import { encodeName, listens } from './messages.ts';
-import { lastEndMs } from './open/late.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
 

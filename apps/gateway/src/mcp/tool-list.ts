@@ -1,7 +1,7 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
+import { afterSpace, membersOf, type Part, partsOf } from '../json/parts.ts';
 import { idAnsweredBy } from './ids/answered-id.ts';
-import { afterSpace, membersOf, type Part, partsOf } from './ids/json-parts.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, ANSWER_MODEST, listingIds, waitingIds } from './messages.ts';

@@ -1,5 +1,5 @@
 import { isJsonObject, parseJson, type Refusal } from '@presign/schema';
-import { afterSpace, membersOf } from './ids/json-parts.ts';
+import { afterSpace, membersOf } from '../json/parts.ts';
 import { withEdits } from './ids/places.ts';
 import { isLegacy } from './legacy-sse.ts';
 import type { McpCall } from './request.ts';

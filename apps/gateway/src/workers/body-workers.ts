@@ -4,10 +4,10 @@ import { setFlagsFromString } from 'node:v8';
 import type { Knowledge, Prices, Provider } from '@presign/providers';
 import type { McpArguments, Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
-import { movable } from '../http/body-memory.ts';
-import { fairQueue } from '../http/turns.ts';
 import type { Messages } from '../mcp/messages.ts';
-import type { QuotaOwner, ReadQuota } from './read-quota.ts';
+import { movable } from '../share/body-memory.ts';
+import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
+import { fairQueue } from '../share/turns.ts';
 import type { CountReply, MessagesWork, PlanReply, PlanWork, Timed, WorkerStart } from './worker.ts';
 
 /**

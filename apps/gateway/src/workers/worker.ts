@@ -18,12 +18,12 @@ import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
-import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent, scanBody } from '../llm/body.ts';
 import type { CounterOf, Unplannable } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
 import { givesBack, type Limited, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
+import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
 
 /** The data that a worker starts with. */

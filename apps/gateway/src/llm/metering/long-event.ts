@@ -1,5 +1,5 @@
 import type { StreamEvent, StreamForm } from '../../http/sse.ts';
-import { Abridger } from '../abridge.ts';
+import { Abridger } from '../../json/abridge.ts';
 
 const LF = 10;
 const CR = 13;

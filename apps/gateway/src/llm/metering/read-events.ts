@@ -1,7 +1,7 @@
 import type { Reported, StreamReader, Usage } from '@presign/providers';
 import { isModest, type Modesty } from '@presign/schema';
-import { type Reservation, SMALL_BODY_BYTES } from '../../http/body-memory.ts';
 import { isBlank, type StreamEvent, type StreamForm, splitterOf } from '../../http/sse.ts';
+import { type Reservation, SMALL_BODY_BYTES } from '../../share/body-memory.ts';
 import { LongEvent } from './long-event.ts';
 
 /** Bytes of a stream on their way to the holder. */

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '@presign/schema';
-import { afterSpace, membersOf, type Part, partsOf } from './json-parts.ts';
+import { afterSpace, membersOf, type Part, partsOf } from '../../json/parts.ts';
 import type { IdKind } from './seal.ts';
 
 /** Where a message has an id of the server. `*` stands for each element of a list. */

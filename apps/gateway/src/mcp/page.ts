@@ -6,11 +6,11 @@ import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, McpDeps } from '../deps.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import type { McpGrant } from '../grant/verify.ts';
-import { bundleRefusalAnswer } from '../mcp/refuse.ts';
-import { identify } from '../mcp/request.ts';
-import { checkQuota } from '../workers/read-quota.ts';
-import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from './page.ts';
-import { type Live, readForHolder } from './read-live.ts';
+import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from '../holder/page.ts';
+import { type Live, readForHolder } from '../holder/read-live.ts';
+import { checkQuota } from '../share/read-quota.ts';
+import { bundleRefusalAnswer } from './refuse.ts';
+import { identify } from './request.ts';
 
 /** The page of a bundle. It links to the configuration of each client, because the configuration has secrets. */
 export const bundlePage = ({ mcpServers }: McpBundle, formats: readonly string[], live: Live): Html =>

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Refusal } from '@presign/schema';
-import type { McpDeps } from '../../deps.ts';
-import { mayBeLarge, readDecoded } from '../../http/body.ts';
-import { type Reservation, SMALL_BODY_BYTES } from '../../http/body-memory.ts';
-import { takeWork } from '../../workers/read-quota.ts';
-import { unsealBody } from '../ids/unseal-body.ts';
-import { type Message, type Messages, readMessages, scanMessages } from '../messages.ts';
-import { type Identified, identifyExpired, type McpCall } from '../request.ts';
+import type { McpDeps } from '../deps.ts';
+import { mayBeLarge, readDecoded } from '../http/body.ts';
+import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
+import { takeWork } from '../share/read-quota.ts';
+import { unsealBody } from './ids/unseal-body.ts';
+import { type Message, type Messages, readMessages, scanMessages } from './messages.ts';
+import { type Identified, identifyExpired, type McpCall } from './request.ts';
 
 /** The longest that a call runs after the end of its URL. */
 export const lastEndMs = (

@@ -1,11 +1,11 @@
 import type { Context, Handler } from 'hono';
-import type { GatewayDeps, GatewayEnv } from '../deps.ts';
-import { boundOrigin } from '../grant/bind.ts';
-import { loadPolicy, type PolicyDeps } from '../grant/load-policy.ts';
-import type { Verified, VerifiedGrant } from '../grant/verify.ts';
-import type { FreeWork } from '../limits/free-work.ts';
-import { answerHeaders } from './headers.ts';
-import { refusalAnswer } from './refuse.ts';
+import type { GatewayDeps, GatewayEnv } from './deps.ts';
+import { boundOrigin } from './grant/bind.ts';
+import { loadPolicy, type PolicyDeps } from './grant/load-policy.ts';
+import type { Verified, VerifiedGrant } from './grant/verify.ts';
+import { answerHeaders } from './http/headers.ts';
+import { refusalAnswer } from './http/refuse.ts';
+import type { FreeWork } from './share/free-work.ts';
 
 type Deps = Pick<GatewayDeps, 'log'> &
   PolicyDeps & {
