@@ -83,7 +83,7 @@ const call = (url: string, more: object) =>
 /** A large body is planned by a worker. */
 const BODIES = [
   ['small', 'x'],
-  ['large', 'x'.repeat(100_000)],
+  ['large', 'x'.repeat(1_100_000)],
 ] as const;
 
 test.each(BODIES)(

@@ -88,7 +88,9 @@ describe('a prompt whose bytes cost more than the limit, and whose tokens cost l
   test('passes when it is planned in a worker, with a config', async () => {
     const large = `${PROMPT} `.repeat(3);
     const url = await issue({ cost_limit: 35_000, config: { max_tokens: 400, temperature: 0 } });
-    const call = body({ messages: [{ role: 'user', content: large }] });
+    // White space costs nothing, and a worker plans bodies of more than a megabyte.
+    const call =
+      JSON.stringify(body({ messages: [{ role: 'user', content: large }] })) + ' '.repeat(1_100_000);
     expect((await post(url, call)).status).toBe(200);
     const sent = JSON.parse(upstream.seen.at(-1)?.body.toString() ?? '') as { temperature: number };
     expect(sent.temperature).toBe(0);

@@ -63,11 +63,11 @@ export function urlOf(url: string, { path }: Recorded, model: string): string {
 const agent = new Agent({ connections: 200, pipelining: 1 });
 
 /** One call, and all bytes that came, as they came; `broken` where they did not end. */
-export async function post(url: string, body: object, headers: Record<string, string> = {}) {
+export async function post(url: string, body: object | string, headers: Record<string, string> = {}) {
   const answer = await request(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
     dispatcher: agent,
   });
   const chunks: Buffer[] = [];

@@ -4,8 +4,9 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type ErrorShape, errorShapeOf } from '@presign/providers';
 import { ambiguousRequest, type Refusal } from '@presign/schema';
 import { type Handler, Hono } from 'hono';
+import type { GatewayEnv, ServeCall } from './call-deps.ts';
 import { CallReport, callReporter } from './call-report.ts';
-import type { GatewayDeps, GatewayEnv, ServeCall } from './deps.ts';
+import type { GatewayDeps } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
 import { grantReader } from './grant/read-grant.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Context, Handler } from 'hono';
-import type { GatewayDeps, GatewayEnv } from './deps.ts';
+import type { GatewayEnv } from './call-deps.ts';
 import { boundOrigin } from './grant/bind.ts';
 import { loadPolicy, type PolicyDeps } from './grant/load-policy.ts';
 import type { Verified, VerifiedGrant } from './grant/verify.ts';
@@ -7,12 +7,11 @@ import { answerHeaders } from './http/headers.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import type { FreeWork } from './share/free-work.ts';
 
-type Deps = Pick<GatewayDeps, 'log'> &
-  PolicyDeps & {
-    readonly freeWork: FreeWork;
-    /** The grant of a URL. Undefined: it is no URL of a grant. */
-    readonly grantAt: (url: string) => Verified<VerifiedGrant> | undefined;
-  };
+type Deps = PolicyDeps & {
+  readonly freeWork: FreeWork;
+  /** The grant of a URL. Undefined: it is no URL of a grant. */
+  readonly grantAt: (url: string) => Verified<VerifiedGrant> | undefined;
+};
 
 /** How long a browser may remember a preflight. Chromium allows at most 2 hours. */
 const PREFLIGHT_SECONDS = '7200';

@@ -5,7 +5,8 @@ import { PARTITIONS } from '@presign/schema';
 import { clockProblems, type Problem, type Readiness, STOPPING } from '@presign/service';
 import { databaseAnswers } from '@presign/service/database';
 import type { Handler, Hono } from 'hono';
-import type { GatewayDeps, GatewayEnv } from './deps.ts';
+import type { GatewayEnv } from './call-deps.ts';
+import type { GatewayDeps } from './deps.ts';
 
 /** `/healthz`: the process is alive. `/readyz`: whether calls can pass, and what this gateway cannot do. */
 export function addHealthRoutes(

@@ -14,8 +14,7 @@ import {
   withoutPublicPath,
 } from '@presign/service/start';
 import { createGateway, type Gateway } from './app.ts';
-import { Bag } from './bag.ts';
-import type { GatewayDeps, UnderWay } from './deps.ts';
+import type { GatewayDeps } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
 import { startLeases } from './limits/leases.ts';
 import { countRefusals } from './limits/refusal-counts.ts';
@@ -31,6 +30,7 @@ import { createHosts } from './share/hosts.ts';
 import { boundPipelining } from './share/pipelining.ts';
 import { readQuota } from './share/read-quota.ts';
 import { answerTurns } from './share/turns.ts';
+import { trackUnderWay } from './share/under-way.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 
 /** A listening gateway. */
@@ -193,17 +193,4 @@ function listening(
       resolve(typeof address === 'object' && address ? address.port : port);
     });
   });
-}
-
-function trackUnderWay(): UnderWay {
-  const pending = new Bag<Promise<unknown>>();
-  return {
-    track: (work) => {
-      const remove = pending.add(work);
-      work.then(remove, remove);
-    },
-    done: async () => {
-      while (pending.size > 0) await Promise.allSettled(pending);
-    },
-  };
 }

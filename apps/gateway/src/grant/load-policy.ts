@@ -12,7 +12,6 @@ import {
 import type { Conditions, McpServerPolicy, Refusal } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { Logger } from 'pino';
-import type { CallReport } from '../call-report.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import { bindRefusal, type ClientAddress } from './bind.ts';
 import { type GrantMemory, type Policy, readDoc, remember, rememberSealed, writeDoc } from './policy.ts';
@@ -59,7 +58,7 @@ export async function loadPolicy(
  */
 export async function loadPolicyFor(
   deps: PolicyDeps & { readonly clientAddress: ClientAddress },
-  report: Pick<CallReport, 'requestId' | 'policy'>,
+  report: { readonly requestId: string; policy: Policy | undefined },
   incoming: IncomingMessage,
   grant: VerifiedGrant,
 ): Promise<{ readonly policy: Policy } | { readonly refusal: Refusal }> {

@@ -3,7 +3,7 @@ import { errorBody, type LastCall, LIMIT_NAMES, limitKind, type Refusal, showLim
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import { html, raw } from 'hono/html';
-import type { GatewayEnv } from '../deps.ts';
+import type { GatewayEnv } from '../call-deps.ts';
 import { answerHeaders } from '../http/headers.ts';
 import type { Live } from './read-live.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
-import type { LlmDeps } from '../deps.ts';
+import type { ClientAddress } from '../grant/bind.ts';
 import { LOADS_MAX, loadGrantOnce, loadPolicyFor, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
@@ -18,7 +18,7 @@ export type Live = {
 
 /** Reads the policy and the live figures of a grant, for a holder who may call it from where they are. */
 export async function readForHolder<G extends VerifiedGrant>(
-  deps: PolicyDeps & Pick<LlmDeps, 'clientAddress'>,
+  deps: PolicyDeps & { readonly clientAddress: ClientAddress },
   report: CallReport,
   incoming: IncomingMessage,
   grant: G,

@@ -11,18 +11,21 @@ import {
   UNHEARD,
 } from '@presign/limits';
 import { batchOverRate, type LastCall, type Refusal, rateLimited } from '@presign/schema';
-import type { GatewayDeps } from '../deps.ts';
 import { LOADS_MAX, loadGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+import type { Turns } from '../share/turns.ts';
+import type { UnderWay } from '../share/under-way.ts';
 import { monotonicMs } from './lease-table.ts';
+import type { Leases } from './leases.ts';
 import { forestallCharge } from './refund.ts';
+import type { RetryDeps } from './retry.ts';
 import { settleCall } from './settle.ts';
 
-type CountDeps = PolicyDeps & Pick<GatewayDeps, 'doubts' | 'leases'>;
-type ChargeDeps = CountDeps & Pick<GatewayDeps, 'underWay' | 'waiting' | 'closing'>;
-type AdmitDeps = ChargeDeps & Pick<GatewayDeps, 'leaseMs'>;
+type CountDeps = PolicyDeps & Pick<RetryDeps, 'doubts'> & { readonly leases: Leases };
+type ChargeDeps = CountDeps & RetryDeps & { readonly underWay: UnderWay };
+type AdmitDeps = ChargeDeps & { readonly leaseMs: number };
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
 /**
@@ -316,7 +319,7 @@ type Asked = {
  * Redis takes a round trip, so only large bodies are worth it. It counts nothing.
  */
 export function precheck(
-  deps: CountDeps & Pick<GatewayDeps, 'turns'>,
+  deps: CountDeps & { readonly turns: Turns },
   requestId: string,
   { grant, policy, uses, readsMuch }: Asked,
 ): Refusal | undefined | Promise<Refusal | undefined> {

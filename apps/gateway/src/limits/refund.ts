@@ -1,8 +1,8 @@
 import { type Charge, forestall, type GrantRef, type Refund, refund } from '@presign/limits';
-import type { GatewayDeps } from '../deps.ts';
-import { OUTAGE_MS, retry } from './retry.ts';
+import type { Logger } from 'pino';
+import { OUTAGE_MS, type RetryDeps, retry } from './retry.ts';
 
-type Deps = Pick<GatewayDeps, 'redis' | 'log' | 'doubts' | 'waiting' | 'closing'>;
+type Deps = RetryDeps & { readonly log: Logger };
 
 /** Redis forgets a charge after 5 minutes: by then no refund can find it. */
 const GIVE_UP_MS = 240_000;

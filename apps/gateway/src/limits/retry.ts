@@ -12,7 +12,8 @@ export const OUTAGE_MS = 3_600_000;
 /** A closing gateway tries no longer than this. */
 const CLOSING_MS = 60_000;
 
-type Deps = {
+/** Everything that it takes to repeat a script. */
+export type RetryDeps = {
   readonly redis: RedisClient;
   readonly doubts: Doubts;
   readonly waiting: Waiting;
@@ -35,7 +36,7 @@ type Repeated<T> = {
  *   and when others need the memory that it waits in.
  */
 export async function retry<T>(
-  { redis, doubts, waiting, closing }: Deps,
+  { redis, doubts, waiting, closing }: RetryDeps,
   { budgetIds }: Pick<GrantRef, 'budgetIds'>,
   { run, giveUpMs, bytes }: Repeated<T>,
 ): Promise<T> {

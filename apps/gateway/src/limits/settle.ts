@@ -1,9 +1,10 @@
 import { type GrantRef, type Left, leave, type Outcome, settle, UNHEARD } from '@presign/limits';
 import { causeOf } from '@presign/service';
-import type { GatewayDeps } from '../deps.ts';
-import { OUTAGE_MS, retry } from './retry.ts';
+import type { Logger } from 'pino';
+import type { Leases } from './leases.ts';
+import { OUTAGE_MS, type RetryDeps, retry } from './retry.ts';
 
-type Deps = Pick<GatewayDeps, 'redis' | 'leases' | 'log' | 'doubts' | 'waiting' | 'closing'>;
+type Deps = RetryDeps & { readonly leases: Leases; readonly log: Logger };
 
 /**
  * Settles a call. While Redis does not answer, it tries again for an hour, and the lease of the hold is renewed meanwhile. No

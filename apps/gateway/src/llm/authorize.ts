@@ -10,11 +10,11 @@ import {
   type ServiceAccount,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { Body } from '../http/body.ts';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../http/headers.ts';
 import type { OauthClient } from '../mcp/auth/tokens.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import type { Call } from './plan.ts';
 
 /** A request without the provider's credential. */

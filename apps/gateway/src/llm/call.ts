@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
 import type { LastCall, Refusal } from '@presign/schema';
+import type { ServeCall } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
-import type { LlmDeps, ServeCall } from '../deps.ts';
 import { hasRules } from '../grant/call-rules.ts';
 import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -30,6 +30,7 @@ import {
 } from './body.ts';
 import type { Unplannable } from './hold.ts';
 import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import { type CallUrl, match, splitUrl, type Target, verifyCall } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
 import { type Planned, planBody } from './plan-body.ts';

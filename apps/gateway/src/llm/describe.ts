@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { type GrantStatus, type LastCall, type Refusal, showLimits } from '@presign/schema';
 import type { Handler } from 'hono';
 import { html } from 'hono/html';
+import type { GatewayEnv } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
-import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
@@ -13,6 +13,7 @@ import { sdkExamples } from '../holder/sdk-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { checkQuota } from '../share/read-quota.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import { splitUrl, verifyCall } from './match.ts';
 
 /**

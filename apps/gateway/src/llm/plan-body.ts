@@ -1,13 +1,12 @@
 import { dialectOf, pricingOf, spendOf } from '@presign/providers';
-import type { LlmDeps } from '../deps.ts';
 import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../share/read-quota.ts';
-import type { PlannedWith } from '../workers/body-workers.ts';
-import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent, scanBody } from './body.ts';
 import type { Unplannable } from './hold.ts';
+import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import type { Target } from './match.ts';
 import { answeredWith, type Plan, planCall } from './plan.ts';
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
@@ -12,6 +11,7 @@ import { cleanQuery, type FlatHeaders, holdersHeaders } from '../http/headers.ts
 import type { Passed } from '../limits/admit.ts';
 import { llmOperation } from '../traces.ts';
 import { authorize } from './authorize.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import { type Call, givesBack } from './plan.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { type Ask, narrow } from '@presign/limits';
 import { encodingOf, type Usage } from '@presign/providers';
-import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { type Admitted, admitCall, type Counted, type Passed } from '../limits/admit.ts';
-import type { CountReply } from '../workers/worker.ts';
 import type { Charge } from './judge-end.ts';
+import type { CountReply } from './large-body.ts';
+import type { LlmDeps } from './llm-deps.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
 import type { Counting, Planned } from './plan-body.ts';
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { McpBundle, McpServerEntry, Refusal } from '@presign/schema';
 import type { Context, Handler } from 'hono';
+import type { CallDeps, GatewayEnv } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
-import type { BundleDeps, GatewayEnv } from '../deps.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
@@ -20,7 +20,7 @@ import { bundleRefusalAnswer } from './refuse.ts';
  * `GET /mcp/bundle/<token>`: the bundle's document, a client's configuration with `?format=`, or a page for a browser. It costs no
  * use.
  */
-export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
+export function bundle(deps: CallDeps<VerifiedGrant>): Handler<GatewayEnv> {
   return async (c) => {
     const report = new CallReport('bundle', c.get('requestId'), c.env.incoming as IncomingMessage);
     report.provider = 'mcp';
@@ -59,7 +59,7 @@ function answerOf(c: Context<GatewayEnv>, { policy }: CallReport, found: Documen
 
 /** Finds the bundle's document, in the form that is asked for. */
 async function findDocument(
-  deps: BundleDeps,
+  deps: CallDeps<VerifiedGrant>,
   report: CallReport,
   c: Context<GatewayEnv>,
   { format, asksPage }: { readonly format: string | undefined; readonly asksPage: boolean },
@@ -87,7 +87,7 @@ const unknownFormat = (): Refusal => ({
 });
 
 async function findBundle(
-  deps: BundleDeps,
+  deps: CallDeps<VerifiedGrant>,
   report: CallReport,
   incoming: IncomingMessage,
   { token, asksPage }: { readonly token: string; readonly asksPage: boolean },
@@ -106,7 +106,7 @@ async function findBundle(
 type Found = { readonly bundle: McpBundle; readonly live?: Live } | { readonly refusal: Refusal };
 
 async function readBundle(
-  deps: BundleDeps,
+  deps: CallDeps<VerifiedGrant>,
   report: CallReport,
   incoming: IncomingMessage,
   { grant, asksPage }: { readonly grant: VerifiedGrant; readonly asksPage: boolean },

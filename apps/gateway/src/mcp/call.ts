@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '@presign/schema';
+import type { ServeCall } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
-import type { McpDeps, ServeCall } from '../deps.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
 import { compileTools } from '../grant/tool-rules.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
@@ -28,6 +28,7 @@ import {
   refuseOnStream,
   withdrawRequests,
 } from './legacy-sse.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, NOTHING, priceCalls } from './price.ts';

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Refusal } from '@presign/schema';
-import type { McpDeps } from '../deps.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { takeWork } from '../share/read-quota.ts';
 import { unsealBody } from './ids/unseal-body.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import { type Message, type Messages, readMessages, scanMessages } from './messages.ts';
 import { type Identified, identifyExpired, type McpCall } from './request.ts';
 

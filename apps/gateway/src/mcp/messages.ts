@@ -6,6 +6,7 @@ import {
   isJsonObject,
   isModest,
   type JsonObject,
+  type McpArguments,
   type Modesty,
   parseJson,
   type Refusal,
@@ -16,6 +17,7 @@ import {
 import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
 import { readEvent } from '../http/sse.ts';
 import { KnownNames, NameTree, namesJudge } from '../json/names.ts';
+import type { QuotaOwner } from '../share/read-quota.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS, writtenIn } from './ids/places.ts';
 import { type RpcId, rpcId } from './ids/rpc-id.ts';
@@ -132,6 +134,16 @@ function digestOf({ method, params }: JsonObject, given: string): string {
 
 /** Looks through the bytes of a POST before they are parsed. */
 export const scanMessages = (bytes: Buffer, most: Modesty) => scanJson(bytes, most, JUDGE);
+
+/** Reads large messages elsewhere, so that calls of others do not wait for it. */
+export type LargeMessages = {
+  /** Reads the messages of a POST. The bytes are copied, because they are sent as they are. */
+  readonly readMessages: (
+    grant: QuotaOwner,
+    bytes: Buffer,
+    conditions?: McpArguments,
+  ) => Promise<{ messages: Messages } | { refusal: Refusal }>;
+};
 
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */
 const READ = new NameTree([

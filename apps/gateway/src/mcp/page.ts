@@ -2,13 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { McpBundle, McpServerPolicy, Refusal } from '@presign/schema';
 import type { Context, Handler } from 'hono';
 import { html } from 'hono/html';
+import type { GatewayEnv } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
-import type { GatewayEnv, McpDeps } from '../deps.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import type { McpGrant } from '../grant/verify.ts';
 import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from '../holder/page.ts';
 import { type Live, readForHolder } from '../holder/read-live.ts';
 import { checkQuota } from '../share/read-quota.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 import { identify } from './request.ts';
 

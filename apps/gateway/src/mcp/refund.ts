@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isJsonObject } from '@presign/schema';
-import type { McpDeps } from '../deps.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import { type FlatHeaders, ownHeaders } from '../http/headers.ts';
 import { type Admitted, newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
 import { inexact, type RpcId } from './ids/rpc-id.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import { type Message, type RpcAnswer, UNRUN_CODES } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';

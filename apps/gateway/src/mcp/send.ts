@@ -1,5 +1,4 @@
 import type { McpAuth, Refusal } from '@presign/schema';
-import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
 import { Cutter, isCut } from '../http/cut.ts';
@@ -11,6 +10,7 @@ import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
 import { cookieHeader, type Place } from './ids/cookies.ts';
 import { lastEndMs } from './late.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import { encodeName, listens } from './messages.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';

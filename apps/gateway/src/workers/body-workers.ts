@@ -2,45 +2,20 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import type { Knowledge, Prices, Provider } from '@presign/providers';
-import type { McpArguments, Refusal } from '@presign/schema';
+import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
-import type { Messages } from '../mcp/messages.ts';
+import type { CountReply, LargeBodies, PlannedWith, PlanReply } from '../llm/large-body.ts';
+import type { LargeMessages, Messages } from '../mcp/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
 import { fairQueue } from '../share/turns.ts';
-import type { CountReply, MessagesWork, PlanReply, PlanWork, Timed, WorkerStart } from './worker.ts';
+import type { MessagesWork, Timed, WorkerStart } from './worker.ts';
 
 /**
  * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start
  * with the first large body.
  */
-export type BodyWorkers = {
-  /**
-   * Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards.
-   * @returns the plan, and the prices and the provider that it was made with
-   */
-  readonly plan: (
-    grant: QuotaOwner,
-    work: PlanWork,
-    provider: Provider,
-  ) => Promise<(PlanReply & PlannedWith) | { readonly refusal: Refusal }>;
-  /**
-   * Counts the tokens of an LLM call. Its bytes move to the worker.
-   * @param plan prices and provider of its plan
-   * @returns undefined if they cannot be counted with these, or too many bodies are waiting
-   */
-  readonly count: (grant: QuotaOwner, work: PlanWork, plan: PlannedWith) => Promise<CountReply | undefined>;
-  /** Reads the messages of an MCP call. The bytes are copied, because they are sent as they are. */
-  readonly readMessages: (
-    grant: QuotaOwner,
-    bytes: Buffer,
-    conditions?: McpArguments,
-  ) => Promise<{ messages: Messages } | { refusal: Refusal }>;
-  readonly close: () => Promise<void>;
-};
-
-/** A call has one price list and one knowledge from its hold to its settle. */
-export type PlannedWith = { readonly prices: Prices; readonly provider: Provider };
+export type BodyWorkers = LargeBodies & LargeMessages & { readonly close: () => Promise<void> };
 
 /** At least two, so that no URL can keep all of them busy. */
 const THREADS = Math.max(2, Math.min(4, availableParallelism() - 1));

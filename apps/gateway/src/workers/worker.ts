@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
-import type { Hold } from '@presign/limits';
 import {
   type CountTokens,
   dialectOf,
@@ -18,10 +17,10 @@ import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
-import { MODEST, type Need, readContent, scanBody } from '../llm/body.ts';
-import type { CounterOf, Unplannable } from '../llm/hold.ts';
-import type { Target } from '../llm/match.ts';
-import { givesBack, type Limited, planCall } from '../llm/plan.ts';
+import { MODEST, readContent, scanBody } from '../llm/body.ts';
+import type { CounterOf } from '../llm/hold.ts';
+import type { CountReply, PlanReply, PlanWork } from '../llm/large-body.ts';
+import { givesBack, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
@@ -82,14 +81,6 @@ export function count(work: PlanWork): Timed<CountReply | undefined> {
   });
 }
 
-/** The bound of a counted call. */
-export type CountReply = {
-  /** The most that its input and fees can cost. Undefined when no budget limits spending. */
-  readonly fixedMicrousd: number | undefined;
-  readonly inputTokens: number;
-  readonly worstTokens: number | undefined;
-};
-
 /** The rules of the grants whose bodies this worker has read lately. */
 const rulesKnown = new RulesMemory(4 * 1024 * 1024);
 const countsKnown = new CountMemory();
@@ -112,6 +103,14 @@ const ranksOf = (encoding: Encoding): string =>
     ? createRequire(import.meta.url).resolve(`gpt-tokenizer/data/${encoding}.tiktoken`)
     : fileURLToPath(new URL(`./${encoding}.tiktoken`, import.meta.url));
 
+/** The messages of a POST to read, as data that can be sent to a worker. */
+export type MessagesWork = {
+  readonly bytes: Uint8Array;
+  readonly grantId: string;
+  /** The conditions of the grant's arguments, as JSON. */
+  readonly conditionsText: string | undefined;
+};
+
 /** Reads the messages of an MCP call. */
 export function messages({ bytes, grantId, conditionsText }: MessagesWork) {
   collectSoon(bytes.length);
@@ -124,51 +123,6 @@ export function messages({ bytes, grantId, conditionsText }: MessagesWork) {
     return readMessages(read, conditions);
   });
 }
-
-/** The messages of a POST to read, as data that can be sent to a worker. */
-export type MessagesWork = {
-  readonly bytes: Uint8Array;
-  readonly grantId: string;
-  /** The conditions of the grant's arguments, as JSON. */
-  readonly conditionsText: string | undefined;
-};
-
-/** A call to plan, as data that can be sent to a worker. */
-export type PlanWork = {
-  readonly bytes: Uint8Array;
-  readonly need: Need;
-  readonly providerId: string;
-  readonly method: string;
-  readonly target: Target;
-  readonly grantId: string;
-  readonly accountId: string;
-  /** The source of the grant's rules, as JSON. Undefined: it has none, or the body obeys them already. */
-  readonly rulesText: string | undefined;
-  readonly limited: Limited;
-  readonly now: number;
-};
-
-/** The part of a plan that is data. */
-export type PlanData = {
-  readonly hold: Hold | undefined;
-  readonly worstTokens: number | undefined;
-  readonly writesBound: boolean;
-  readonly inputTokens: number;
-  readonly leastInput: number | undefined;
-  /** Whether the endpoint's usage is metered. */
-  readonly isMetered: boolean;
-  readonly model: string | undefined;
-  readonly free: boolean;
-  readonly streams: boolean;
-  readonly echoes: boolean;
-  readonly dropsUsageEvent: boolean;
-  readonly rewritten: boolean;
-  readonly askedTokens: number;
-  /** The body to send. The output bound stands between its parts when there are two. */
-  readonly body: readonly Uint8Array[];
-};
-
-export type PlanReply = { readonly plan: PlanData } | Unplannable;
 
 /** Reads and plans a call. It runs in a worker. */
 export function planInWorker(

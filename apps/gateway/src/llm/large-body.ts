@@ -1,0 +1,75 @@
+import type { Hold } from '@presign/limits';
+import type { Prices, Provider } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
+import type { QuotaOwner } from '../share/read-quota.ts';
+import type { Need } from './body.ts';
+import type { Unplannable } from './hold.ts';
+import type { Target } from './match.ts';
+import type { Limited } from './plan.ts';
+
+/** Reads large bodies elsewhere, so that calls of others do not wait for it. */
+export type LargeBodies = {
+  /**
+   * Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards.
+   * @returns the plan, and the prices and the provider that it was made with
+   */
+  readonly plan: (
+    grant: QuotaOwner,
+    work: PlanWork,
+    provider: Provider,
+  ) => Promise<(PlanReply & PlannedWith) | { readonly refusal: Refusal }>;
+  /**
+   * Counts the tokens of an LLM call. Its bytes move to the worker.
+   * @param plan prices and provider of its plan
+   * @returns undefined if they cannot be counted with these, or too many bodies are waiting
+   */
+  readonly count: (grant: QuotaOwner, work: PlanWork, plan: PlannedWith) => Promise<CountReply | undefined>;
+};
+
+/** A call has one price list and one knowledge from its hold to its settle. */
+export type PlannedWith = { readonly prices: Prices; readonly provider: Provider };
+
+/** A call to plan, as data that can be sent to a worker. */
+export type PlanWork = {
+  readonly bytes: Uint8Array;
+  readonly need: Need;
+  readonly providerId: string;
+  readonly method: string;
+  readonly target: Target;
+  readonly grantId: string;
+  readonly accountId: string;
+  /** The source of the grant's rules, as JSON. Undefined: it has none, or the body obeys them already. */
+  readonly rulesText: string | undefined;
+  readonly limited: Limited;
+  readonly now: number;
+};
+
+/** The part of a plan that is data. */
+export type PlanData = {
+  readonly hold: Hold | undefined;
+  readonly worstTokens: number | undefined;
+  readonly writesBound: boolean;
+  readonly inputTokens: number;
+  readonly leastInput: number | undefined;
+  /** Whether the endpoint's usage is metered. */
+  readonly isMetered: boolean;
+  readonly model: string | undefined;
+  readonly free: boolean;
+  readonly streams: boolean;
+  readonly echoes: boolean;
+  readonly dropsUsageEvent: boolean;
+  readonly rewritten: boolean;
+  readonly askedTokens: number;
+  /** The body to send. The output bound stands between its parts when there are two. */
+  readonly body: readonly Uint8Array[];
+};
+
+export type PlanReply = { readonly plan: PlanData } | Unplannable;
+
+/** The bound of a counted call. */
+export type CountReply = {
+  /** The most that its input and fees can cost. Undefined when no budget limits spending. */
+  readonly fixedMicrousd: number | undefined;
+  readonly inputTokens: number;
+  readonly worstTokens: number | undefined;
+};

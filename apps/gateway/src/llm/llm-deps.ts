@@ -1,0 +1,18 @@
+import type { PriceKeeper } from '@presign/providers/keep-prices';
+import type { CallDeps } from '../call-deps.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import type { AccessTokens } from '../mcp/auth/authorize.ts';
+import type { LargeBodies } from './large-body.ts';
+
+/** Only LLM calls need these. */
+export type LlmParts = {
+  /** The prices of LLM calls, which may change at any time. A call asks once. */
+  readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
+  readonly bodyWorkers: LargeBodies;
+  /** Models, as `provider model`, that have reported more input than was counted. Their calls are held by bytes. */
+  readonly uncounted: Set<string>;
+  /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */
+  readonly settlingMs?: number;
+};
+
+export type LlmDeps = CallDeps<LlmGrant> & LlmParts & { readonly accessTokens: AccessTokens };
