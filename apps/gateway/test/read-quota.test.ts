@@ -69,7 +69,15 @@ test('many parts weigh more than their bytes', () => {
   const body = Buffer.from(`[${'{},'.repeat(900)}{}]`);
   let bodies = 0;
   for (; checkQuota(quota, grant) === undefined; bodies++) takeBody(quota, grant, body);
-  expect(bodies).toBeLessThan(100);
+  expect(bodies).toBeLessThan(400);
+});
+
+test('an agent may send a conversation of 256 KB seventy times at once', () => {
+  const quota = readQuota(() => 0);
+  const body = Buffer.from(JSON.stringify(Array(650).fill({ role: 'user', content: 'x'.repeat(360) })));
+  let bodies = 0;
+  for (; checkQuota(quota, grant) === undefined; bodies++) takeBody(quota, grant, body);
+  expect(bodies).toBeGreaterThan(70);
 });
 
 test('8,192 refusals at once use a quota up, and those of the quota itself do not make the wait longer', () => {

@@ -97,6 +97,7 @@ class Container<P> {
 
 class Scanner<P> {
   readonly #json: Uint8Array;
+  readonly #buffer: Buffer;
   readonly #most: Required<Modesty>;
   readonly #judge: NameJudge<P> | undefined;
   readonly #hasUnicodeEscapes: boolean;
@@ -119,7 +120,8 @@ class Scanner<P> {
     const { depth = Number.POSITIVE_INFINITY, parts = Number.POSITIVE_INFINITY } = most ?? {};
     this.#most = { depth, parts, members: most?.members ?? Number.POSITIVE_INFINITY };
     this.#judge = judge;
-    this.#hasUnicodeEscapes = Buffer.from(json.buffer, json.byteOffset, json.length).includes('\\u');
+    this.#buffer = Buffer.from(json.buffer, json.byteOffset, json.length);
+    this.#hasUnicodeEscapes = this.#buffer.includes('\\u');
   }
 
   /** Returns false at the first place that exceeds the bounds. */
@@ -299,12 +301,10 @@ class Scanner<P> {
   }
 
   #text(at: number, end: number, mayBeEscaped: boolean): string {
-    const text = DECODER.decode(this.#json.subarray(at, end));
+    const text = this.#buffer.toString('utf8', at, end);
     return mayBeEscaped && text.includes('\\') ? unescaped(text) : text;
   }
 }
-
-const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function unescaped(text: string): string {
   try {
