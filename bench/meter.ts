@@ -2,9 +2,9 @@
 // Run: npx tsx bench/meter.ts [rounds]
 import { cpus } from 'node:os';
 import { NO_RULES } from '../apps/gateway/src/grant/call-rules.ts';
-import { bodyMemory } from '../apps/gateway/src/share/body-memory.ts';
 import { createMeter, type MeterOptions } from '../apps/gateway/src/llm/meter.ts';
 import { planCall } from '../apps/gateway/src/llm/plan.ts';
+import { bodyMemory } from '../apps/gateway/src/share/body-memory.ts';
 import { BUNDLED_PRICES, loadProviders } from '../packages/providers/src/index.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 9);
