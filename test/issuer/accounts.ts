@@ -49,7 +49,7 @@ export async function addApiKey(
   return apiKey;
 }
 
-/** A virtual key of an account; with `budget` it has a budget in partition 7. */
+/** A virtual key of an account; with `budget` it has a budget in the home partition of the account. */
 export async function addVirtualKey(
   stack: Stack,
   accountId: string,
