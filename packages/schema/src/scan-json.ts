@@ -114,6 +114,7 @@ class Scanner<P> {
   #ambiguous: string | undefined;
   /** The string that was read last has an escape. */
   #isEscaped = false;
+  #backslash = -1;
 
   constructor(json: Uint8Array, most: Modesty | undefined, judge: NameJudge<P> | undefined) {
     this.#json = json;
@@ -162,8 +163,23 @@ class Scanner<P> {
 
   /** Index of the quote that ends the string beginning at `start`, or of the end of the text. */
   #string(start: number): number {
-    // Most bytes of a body are in long values. Only their escapes `\u` have to be seen.
-    if (!this.#hasUnicodeEscapes && !this.#within.expectsName) return endOfStringBytes(this.#json, start);
+    if (this.#hasUnicodeEscapes) return this.#escapedString(start);
+    const end = endOfStringBytes(this.#json, start);
+    if (this.#within.expectsName) this.#isEscaped = this.#backslashAfter(start) < end;
+    return end;
+  }
+
+  /** Where the next backslash is. Each byte is looked at once. */
+  #backslashAfter(start: number): number {
+    if (this.#backslash < start) {
+      const at = this.#json.indexOf(BACKSLASH, start);
+      this.#backslash = at < 0 ? Number.POSITIVE_INFINITY : at;
+    }
+    return this.#backslash;
+  }
+
+  /** The same in a text that has escapes `\\u`. Each of them is measured. */
+  #escapedString(start: number): number {
     const json = this.#json;
     const { length } = json;
     this.#isEscaped = false;
