@@ -1,7 +1,6 @@
-import { isJsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import { asUnbounded, below, type Effect, unknownEffect, worse } from './allow-list.ts';
-import { grownByNormalising, grownByRewriting } from './count-text.ts';
+import { grownByNormalisingAll, grownByRewriting } from './count-text.ts';
 
 /**
  * The input that one part of a body adds: its effect, and the tokens beyond one for each of its bytes. `extra` is
@@ -41,11 +40,10 @@ export const shareOfEach = (value: unknown, shareOf: (element: unknown) => Share
     : shareOf(value);
 
 /** All text in a value that the provider gives to the model unchanged. */
-export function textShare(value: unknown): Share {
-  if (typeof value === 'string') return { effect: 'harmless', extra: grownByNormalising(value) };
-  if (Array.isArray(value)) return together(value.map(textShare));
-  return isJsonObject(value) ? together(Object.values(value).map(textShare)) : NOTHING;
-}
+export const textShare = (value: unknown): Share => ({
+  effect: 'harmless',
+  extra: grownByNormalisingAll(value),
+});
 
 /** JSON that the provider rewrites for the prompt: tool definitions, arguments, documents. */
 export function rewrittenShare(value: unknown): Share {

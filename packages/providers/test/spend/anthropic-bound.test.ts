@@ -72,6 +72,12 @@ describe('the bound of Anthropic messages', () => {
     expect(input(saying({ type: 'text', text: ligature }))).toBeGreaterThan(33 * 100);
   });
 
+  it('covers the growth of names in the schema of a tool, which are text of the prompt, too', () => {
+    const properties = { ['\uFDFA'.repeat(100)]: { type: 'string' } };
+    const tools = [{ name: 't', input_schema: { type: 'object', properties } }];
+    expect(input({ ...saying({ type: 'text', text: 'Hi' }), tools })).toBeGreaterThan(33 * 100);
+  });
+
   it('holds an image at its published maximum, not by its bytes', () => {
     const image = (source: object) => ({ type: 'image', source });
     const bytes = { type: 'base64', media_type: 'image/png', data: 'A'.repeat(500_000) };
