@@ -9,7 +9,8 @@ const REMEMBERED = 50_000;
 
 /**
  * The counts of texts that this worker has counted before. Agents send a conversation again in each turn with a little more, so most
- * of its texts are known. Accounts share none, so that no time of an answer tells one account what another has sent.
+ * of its texts are known. Accounts share no counts: else an account could learn from the time of an answer that another one has sent its
+ * text.
  */
 export class CountMemory {
   readonly #counts = new LRUCache<string, number>({ max: REMEMBERED });

@@ -75,7 +75,7 @@ export const USAGE = {
   errors: ['error object', 'error text'],
 } as const satisfies UsageForm;
 
-/** What xAI bills for these counts, in parts of a dollar. */
+/** The amount that xAI bills for the counts, in parts of a dollar. It is no count itself. */
 export const FREE_USAGE: Names = {
   source: 'https://docs.x.ai/docs/api-reference',
   date: '2026-11-26',
