@@ -116,17 +116,16 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
   const configures = body !== undefined && rules.config !== undefined;
-  const { bytesOf } = writerOf(content);
   const isRead = isChecked(asked);
   if (!body || !spend) {
-    const bodyFor = once(() => (configures ? bytesOf(body) : content.raw));
+    const bodyFor = once(() => (configures ? writerOf(content).bytesOf(body) : content.raw));
     return { ...UNKNOWN, knowledge: provider.knowledge, rewritten: isRead, bodyFor };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
   const isChanged = configures || asks.dropsUsageEvent;
-  const bodyFor = once(() => (isChanged ? bytesOf(usageBody) : content.raw));
+  const bodyFor = once(() => (isChanged ? writerOf(content).bytesOf(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
   const answered = answeredWith(provider, model, asked.at);
   return {
