@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import {
   BUILT_IN_PROVIDERS,
   BUNDLED_PRICES,
+  FEE_UNITS,
   type Prices,
   type Provider,
   pricingOf,
@@ -14,7 +15,7 @@ import {
  *     npx tsx bench/price-coverage.ts [--names] [LIST.json…]
  *
  * Each file is a list in a format of PRICES_FILE. Its models are looked up in the bundled list, and then with the file above it.
- * With `--names` the models that have no bundled price, or a lower one, are named, and the exit code is 1 if there are any.
+ * With `--names` the models that have no bundled price, or a lower rate of any kind, are named, and the exit code is 1 if there are any.
  */
 const DAY_MS = 86_400_000;
 const now = Date.now();
@@ -33,8 +34,24 @@ const modelsOf = (prices: Prices): readonly Named[] =>
 const priced = (models: readonly Named[], prices: Prices) =>
   models.filter(({ provider, model }) => pricingOf(provider, model, { prices, now }) !== undefined);
 
-const outputRate = ({ provider, model }: Named, prices: Prices) =>
-  pricingOf(provider, model, { prices, now })?.rates.output ?? 0;
+/** How many times the bundled rates a list's are, for the kind that differs most. Bundled prices hold the dearest rate for a kind without one. */
+function dearerThanBundled(
+  { provider, model }: Named,
+  prices: Prices,
+): readonly [kind: string, times: number] {
+  const [theirs, ours] = [prices, BUNDLED_PRICES].map((each) =>
+    pricingOf(provider, model, { prices: each, now }),
+  );
+  const dearest = (kind: string) =>
+    (kind.startsWith('output') ? ours?.dearestOutput : ours?.dearestInput) ?? 0;
+  const kinds = Object.entries(theirs?.rates ?? {}).map(([kind, rate]) => {
+    const own = ours?.rates[kind as keyof typeof ours.rates] ?? (isFee(kind) ? 0 : dearest(kind));
+    return [`${kind} costs ${rate}, not ${own}`, rate === own ? 1 : rate / own] as const;
+  });
+  return kinds.reduce<readonly [string, number]>((most, each) => (each[1] > most[1] ? each : most), ['', 1]);
+}
+
+const isFee = (kind: string): boolean => FEE_UNITS.some((unit) => unit === kind);
 
 const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
 
@@ -59,12 +76,10 @@ for (const file of process.argv.slice(2).filter((each) => each !== '--names')) {
   const models = modelsOf(alone);
   const with_ = priced(models, alone);
   const known = priced(with_, BUNDLED_PRICES);
-  const dearer = (times: number) =>
-    known.filter((each) => outputRate(each, alone) > times * outputRate(each, BUNDLED_PRICES)).length;
+  const dearer = (times: number) => known.filter((each) => dearerThanBundled(each, alone)[1] > times).length;
   const listName = file.split('/').at(-1) ?? '';
   for (const each of with_) {
-    const [theirs, ours] = [outputRate(each, alone), outputRate(each, BUNDLED_PRICES)];
-    const problem = known.includes(each) ? (theirs > ours ? `costs ${theirs}, not ${ours}` : '') : 'is new';
+    const problem = known.includes(each) ? dearerThanBundled(each, alone)[0] : 'is new';
     if (problem !== '') named.push(`${listName}: ${each.provider.id} ${each.model} ${problem}`);
   }
   row(listName, models.length, with_.length, with_.length - known.length, dearer(1), dearer(1.5));

@@ -11,7 +11,6 @@ import {
   TOKEN_KINDS,
   type VendorRules,
 } from '@presign/providers';
-import { findProvider } from '@pydantic/genai-prices';
 import { describe, expect, test } from 'vitest';
 import { worstCase } from '../src/llm/hold.ts';
 
@@ -82,8 +81,11 @@ test('every other endpoint that money may be spent on has a call here', () => {
 
 const metered = endpoints.filter(({ body }) => Object.keys(body).length > 0);
 
-const listedModels = ({ priceList }: Provider): readonly string[] =>
-  priceList === undefined ? [] : (findProvider({ providerId: priceList })?.models ?? []).map(({ id }) => id);
+/** The models of the bundled lists, by the name that they have for a provider. */
+const listedBy = (name = '') =>
+  BUNDLED_PRICES.layers.flat().flatMap(({ providers }) => providers.get(name)?.models ?? []);
+
+const listedModels = ({ priceList }: Provider): readonly string[] => listedBy(priceList).map(({ id }) => id);
 
 const spendAt = (provider: Provider, route: Route, model: string): Spend => {
   const path = pathOf(route, model);
@@ -199,9 +201,10 @@ test('PROVIDERS_FILE can state every unit of the price list that a dialect bound
   const named = new Set([
     ...TOKEN_KINDS.map((kind) => `${kind}_mtok`),
     ...FEE_UNITS.map((unit) => `${unit}_kcount`),
+    'input_mchars',
   ]);
   const units = [...BUILT_IN_PROVIDERS.values()]
-    .flatMap(({ priceList = '' }) => findProvider({ providerId: priceList })?.models ?? [])
+    .flatMap(({ priceList }) => listedBy(priceList))
     .flatMap(({ prices }) => (Array.isArray(prices) ? prices.map((each) => each.prices) : [prices]))
     .flatMap((price) => Object.keys(price));
   expect(units.length).toBeGreaterThan(1_000);

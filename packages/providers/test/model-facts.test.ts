@@ -1,6 +1,6 @@
-import { findProvider } from '@pydantic/genai-prices';
 import { describe, expect, it } from 'vitest';
 import { BUILT_IN_PROVIDERS, loadProviders, modelFacts } from '../src/index.ts';
+import { BUNDLED_LIST } from '../src/prices/price-list.ts';
 
 const providers = loadProviders('{"acme": {"extends": "openai", "base_url": "https://acme.example"}}');
 /** Facts of a model, the provider found by our name or by the price list's. */
@@ -58,7 +58,7 @@ describe('facts of a model', () => {
 
   it("never have a narrower window than the price list's", () => {
     const smaller = [...BUILT_IN_PROVIDERS.values()].flatMap(({ id, priceList = '' }) =>
-      (findProvider({ providerId: priceList })?.models ?? [])
+      (BUNDLED_LIST.providers.get(priceList)?.models ?? [])
         .filter(
           (model) =>
             (facts(id, model.id).contextWindow ?? Number.POSITIVE_INFINITY) < (model.context_window ?? 0),

@@ -144,6 +144,7 @@ const OWN_FEES: readonly string[] = [
   'grounded_prompts',
   'grounding_searches',
   'map_prompts',
+  'characters',
 ];
 
 /** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
@@ -183,14 +184,20 @@ function ratesOf(prices: readonly ListedRates[]): ModelPrice {
   };
   const tokens = TOKEN_KINDS.map((kind) => [kind, dearest(tokenKey(kind))] as const);
   const fees = FEE_UNITS.map((unit) => {
-    const perThousand = dearest(feeKey(unit));
-    return [unit, perThousand === undefined ? undefined : Math.ceil(perThousand / 1_000)] as const;
+    const rates = prices.flatMap((price) => feesIn(price, unit));
+    return [unit, rates.length === 0 ? undefined : Math.ceil(Math.max(...rates))] as const;
   });
   return Object.fromEntries([...tokens, ...fees].filter(([, rate]) => rate !== undefined));
 }
 
 const tokenKey = (kind: TokenKind) => `${kind}_mtok`;
 const feeKey = (unit: (typeof FEE_UNITS)[number]) => `${unit}_kcount`;
+
+/** Microdollars for each of a unit. A list states dollars for a thousand, and for a million characters. */
+const feesIn = (price: ListedRates, unit: (typeof FEE_UNITS)[number]): readonly number[] =>
+  unit === 'characters'
+    ? ratesIn(price.input_mchars)
+    : ratesIn(price[feeKey(unit)]).map((dollars) => microusdOf(dollars) / 1_000);
 
 /** All rates of a kind, one for each tier. */
 const ratesIn = (value: ListedRates[string]): readonly number[] => {

@@ -1,10 +1,6 @@
 import { isModest, parseJson } from '@presign/schema';
-import {
-  findProvider,
-  type Provider as ListedProvider,
-  type MatchLogic,
-  type ModelInfo,
-} from '@pydantic/genai-prices';
+import type { Provider as ListedProvider, MatchLogic, ModelInfo } from '@pydantic/genai-prices';
+import genaiPrices from '../../data/genai-prices.json' with { type: 'json' };
 import liteLlm from '../../data/lite-llm.json' with { type: 'json' };
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from '../kept/listed.ts';
@@ -19,26 +15,20 @@ export type PriceList = Listed & {
   readonly providers: ReadonlyMap<string, ListedProvider>;
 };
 
-/** The version of @pydantic/genai-prices that is installed, and the day of its release on npm. A test compares the version. */
-export const BUNDLED_RELEASE = { version: '0.1.8', date: '2026-09-23' } as const;
-
 /** The names that lists have for the built-in providers. */
 const LISTED_NAMES: ReadonlySet<string> = new Set(
   [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList }) => priceList ?? []),
 );
 
-/** The first list that ships with Presign (https://github.com/pydantic/genai-prices). */
+/** The first list that ships with Presign: that of genai-prices (`generate/bundled-list.ts`), with the day of its release. */
 export const BUNDLED_LIST: PriceList = {
-  id: BUNDLED_RELEASE.version,
+  id: genaiPrices.version,
   source: 'bundled',
-  date: BUNDLED_RELEASE.date,
-  providers: knownProviders((name) => findProvider({ providerId: name })),
+  date: genaiPrices.date,
+  providers: readGenaiPrices(genaiPrices.providers),
 };
 
-/**
- * The second one: LiteLLM's, which has the models that are newer than the first (`generate/lite-llm-list.ts`). Its date is
- * the day on which it was read.
- */
+/** The second one: LiteLLM's, which has models that the first lacks. */
 export const BUNDLED_LITE_LLM: PriceList = {
   id: `litellm ${liteLlm.version}`,
   source: 'bundled',

@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { waitForUpdate } from '@pydantic/genai-prices';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import genaiPrices from '../../data/genai-prices.json' with { type: 'json' };
 import {
   BUILT_IN_PROVIDERS,
   BUNDLED_PRICES,
@@ -11,7 +9,7 @@ import {
   readPriceList,
 } from '../../src/index.ts';
 import { LIST_MAX_BYTES } from '../../src/kept/listed.ts';
-import { BUNDLED_LIST, BUNDLED_RELEASE } from '../../src/prices/price-list.ts';
+import { BUNDLED_LIST } from '../../src/prices/price-list.ts';
 
 const vendor = (id: string) => BUILT_IN_PROVIDERS.get(id) ?? expect.unreachable(id);
 const [OPENAI, DEEPSEEK] = [vendor('openai'), vendor('deepseek')];
@@ -29,14 +27,6 @@ function priceIn(prices: Prices, provider: string, model: string) {
 const genai = (prices: unknown, match: unknown = { equals: 'm' }, more: object = {}) => [
   { id: 'openai', models: [{ id: 'm', match, prices, ...more }] },
 ];
-
-test('the release that is named is the one that is installed', () => {
-  const entry = createRequire(import.meta.url).resolve('@pydantic/genai-prices');
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', `file://${entry}`), 'utf8')) as {
-    version: string;
-  };
-  expect(BUNDLED_RELEASE.version, 'BUNDLED_RELEASE needs the new version and its day on npm').toBe(version);
-});
 
 describe('a list of genai-prices', () => {
   test('prices models with tiers, in microdollars', () => {
@@ -112,12 +102,21 @@ describe('a list of genai-prices', () => {
     expect(() => read(list)).not.toThrow();
   });
 
-  test('keeps every model of the bundled list', async () => {
-    const whole = await waitForUpdate();
-    const { providers } = read(whole);
+  test('keeps every model of the file that ships with Presign, in its order', () => {
+    type Entry = { id: string; fallback_model_providers?: string[]; models: { id: string }[] };
+    const files = new Map((genaiPrices.providers as Entry[]).map((each) => [each.id, each]));
     for (const [name, { models }] of BUNDLED_LIST.providers) {
-      expect(providers.get(name)?.models.map(({ id }) => id)).toEqual(models.map(({ id }) => id));
+      const { fallback_model_providers: others = [] } = files.get(name) ?? expect.unreachable(name);
+      const inFile = [name, ...others].flatMap((each) => files.get(each)?.models ?? []);
+      expect(models.map(({ id }) => id)).toEqual(inFile.map(({ id }) => id));
     }
+  });
+
+  test('prices characters by the million', () => {
+    const price = priceIn(only(genai({ input_mchars: 15 })), 'openai', 'm');
+    expect([price?.rates, price?.fees({ characters: 1_000 })]).toEqual([{ characters: 15 }, 15_000]);
+    expect(price?.cost({ characters: 1_000 })).toBe(15_000);
+    expect(price?.cost({ characters: 1, input_tokens: 1 })).toBeUndefined();
   });
 
   test.each([

@@ -1,4 +1,4 @@
-import { calcPrice, findProvider } from '@pydantic/genai-prices';
+import { calcPrice } from '@pydantic/genai-prices';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -154,12 +154,7 @@ describe("an operator's price", () => {
 
 /** Every priced model of every built-in provider. */
 const models = [...BUILT_IN_PROVIDERS.values()].flatMap((each) =>
-  (each.priceList === undefined ? [] : (findProvider({ providerId: each.priceList })?.models ?? [])).map(
-    ({ id }) => ({
-      provider: each,
-      id,
-    }),
-  ),
+  (BUNDLED_LIST.providers.get(each.priceList ?? '')?.models ?? []).map(({ id }) => ({ provider: each, id })),
 );
 
 describe(`over all ${models.length} listed models`, () => {
@@ -213,7 +208,7 @@ describe(`over all ${models.length} listed models`, () => {
         (model, input, output, read, write, thought) => {
           const listed = (usage: Record<string, number>) =>
             calcPrice(usage, model.id, {
-              providerId: model.provider.priceList ?? '',
+              provider: BUNDLED_LIST.providers.get(model.provider.priceList ?? '') ?? expect.unreachable(),
               timestamp: new Date(AT),
             });
           // The library prices a kind without a rate too low.

@@ -10,8 +10,7 @@ import {
 
 /** No maximum of output is published apart from the window. */
 export const MODELS: Models = {
-  source:
-    'https://docs.x.ai/docs/models, read through the list of litellm 1.109.1 and @pydantic/genai-prices 0.1.8',
+  source: 'https://docs.x.ai/docs/models, read through the list of litellm 1.109.1 and genai-prices 0.1.8',
   date: '2026-11-24',
   models: {
     'grok-2': { window: 128 * K, output: 128 * K },
