@@ -12,6 +12,7 @@ export * from './api/mcp/tools.ts';
 export * from './api/mcp-presign.ts';
 export * from './api/policy.ts';
 export * from './api/presign.ts';
+export * from './api/refused.ts';
 export * from './api/reports.ts';
 export * from './api/session.ts';
 export * from './api/webhook-events.ts';

@@ -10,12 +10,14 @@ import {
   time,
   unixSeconds,
 } from '../fields/fields.ts';
-import { QUERY } from '../fields/invalid-request.ts';
-import { limitUpTo, pageOf, pageQuery } from '../fields/page.ts';
-import { name, USAGE_DAYS } from './reports.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
+import { refusal } from './refused.ts';
+import { name } from './reports.ts';
 
-/** The kinds of rows of the ledger. */
-export const CALL_OUTCOMES = ['settled', 'expired', 'refunded'] as const;
+/** The kinds of rows of the ledger, and calls that were refused. */
+export const CALL_OUTCOMES = ['settled', 'expired', 'refunded', 'refused'] as const;
+/** `all`: rows of every kind. */
+const ASKED_OUTCOMES = [...CALL_OUTCOMES, 'all'] as const;
 
 /** Query of `GET /v1/calls`. */
 export const callsQuery = pageQuery.extend({
@@ -29,9 +31,15 @@ export const callsQuery = pageQuery.extend({
   provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
   model: name.optional().meta({ description: 'Only calls of this model.' }),
   outcome: z
-    .enum(CALL_OUTCOMES, `expected one of ${CALL_OUTCOMES.join(', ')}`)
+    .enum(ASKED_OUTCOMES, `expected one of ${ASKED_OUTCOMES.join(', ')}`)
     .optional()
-    .meta({ description: 'Only rows of this kind.' }),
+    .meta({
+      description:
+        'Only rows of this kind. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones.',
+    }),
+  failure: z.string().max(64).optional().meta({
+    description: 'Only calls that failed so: an error code, or one of the others of the field `failure`.',
+  }),
 });
 export type CallsQuery = z.output<typeof callsQuery>;
 
@@ -47,16 +55,16 @@ const callFields = {
   settled_at: unixSeconds,
   outcome: z.enum(CALL_OUTCOMES).meta({
     description:
-      '`expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.',
+      '`expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.',
   }),
   failure: z.string().nullable().meta({
     description:
       'How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent.',
   }),
-  status: z
-    .int()
-    .nullable()
-    .meta({ description: "The provider's status. null: it gave no answer, or it is an MCP call." }),
+  status: z.int().nullable().meta({
+    description:
+      "The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call.",
+  }),
   session_id: z.guid(),
   grant_id: z.guid(),
   api_key: z.guid().nullable(),
@@ -82,6 +90,7 @@ const callFields = {
     description:
       'The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP.',
   }),
+  refusal: refusal.nullable().meta({ description: 'How it was refused. null: it was not.' }),
 };
 
 export const callSummary = z.strictObject(callFields).meta({ id: 'Call' });
@@ -172,41 +181,3 @@ export const callRecord = z.object({
 });
 
 export type CallRecord = z.infer<typeof callRecord>;
-
-/** How many days refusals are counted for, the present one included. */
-export const REFUSAL_DAYS = 90;
-
-/** Query of `GET /v1/refusals`. */
-export const refusalsQuery = z.strictObject(
-  {
-    days: limitUpTo(REFUSAL_DAYS, USAGE_DAYS, 'How many days (UTC) to read, the present one included.'),
-  },
-  QUERY,
-);
-
-/** Answer of `GET /v1/refusals`. */
-export const refusalsAnswer = z
-  .strictObject({
-    from: z.string().meta({ description: 'The first day, in UTC: `2026-01-31`.' }),
-    to: z.string().meta({ description: 'The present day, in UTC.' }),
-    data: z
-      .array(
-        z.strictObject({
-          day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
-          code: z.string().meta({ description: 'The code of the error that the holder got.' }),
-          calls: z.int().meta({ description: 'About how many calls were refused with it.' }),
-          names: z.array(z.strictObject({ name: z.string(), calls: z.int() })).meta({
-            description:
-              'The fields, kinds and models for which no bound or price is known, with about how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes.',
-          }),
-        }),
-      )
-      .nullable()
-      .meta({
-        description:
-          'By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer.',
-      }),
-  })
-  .meta({ id: 'Refusals' });
-
-export type RefusalsAnswer = z.infer<typeof refusalsAnswer>;

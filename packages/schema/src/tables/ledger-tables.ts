@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { date, index, integer, numeric, pgTable, smallint, text, uuid } from 'drizzle-orm/pg-core';
+import {
+  date,
+  index,
+  integer,
+  numeric,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import type { RefusedFigures } from '../api/refused.ts';
 import { jsonText, time, whole } from './columns.ts';
 
 /** How far each Redis partition's usage stream has reached the ledger. */
@@ -122,4 +133,66 @@ export const archiveParts = pgTable('archive_parts', {
   /** Until then, an issuer is sending it. */
   claimedUntil: time().notNull().defaultNow(),
   createdAt: time().notNull().defaultNow(),
+});
+
+/**
+ * Calls that gateways refused, of each grant and code the first ones of an hour. Partitioned by day in UTC: the table of 31 January 2026
+ * is `refused_calls_20260131`, which `days.ts` of the issuer makes and drops.
+ */
+export const refusedCalls = pgTable(
+  'refused_calls',
+  {
+    requestId: uuid().notNull(),
+    refusedAt: time().notNull(),
+    accountId: uuid().notNull(),
+    sessionId: uuid().notNull(),
+    grantId: uuid().notNull(),
+    apiKeyId: uuid(),
+    virtualKeyId: text(),
+    externalUser: text(),
+    provider: text().notNull(),
+    /** Null: it has no price, or the call was refused before it was known. */
+    model: text(),
+    /** MCP: the name of the server, and the tool or method that was called. */
+    server: text(),
+    tool: text(),
+    /** The status that its holder got. */
+    status: integer().notNull(),
+    code: text().notNull(),
+    /** Null: the code says it all. */
+    reason: text(),
+    /** The field, kind or model for which no bound or price is known. */
+    name: text(),
+    /** Which limit refused it, with its figures. Null: no limit did. */
+    figures: jsonText<RefusedFigures>(),
+    /** The length of its body as its holder stated it. */
+    bodyBytes: whole(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.requestId, t.refusedAt] }),
+    index().on(t.accountId, t.refusedAt),
+    index().on(t.grantId),
+    index().on(t.accountId, t.externalUser, t.refusedAt).where(sql`${t.externalUser} is not null`),
+  ],
+);
+
+/** How many calls were refused on a day of UTC, by code, and by the name that they were refused for. */
+export const refusalDays = pgTable(
+  'refusal_days',
+  {
+    accountId: uuid().notNull(),
+    day: date({ mode: 'string' }).notNull(),
+    code: text().notNull(),
+    /** Empty: calls that have none. */
+    name: text().notNull(),
+    calls: numeric().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.day, t.code, t.name] }), index().on(t.day)],
+);
+
+/** How far each Redis partition's stream of refused calls has reached `refusedCalls` and `refusalDays`. */
+export const refusedMarks = pgTable('refused_marks', {
+  partition: smallint().primaryKey(),
+  /** Id of the last entry. */
+  lastId: text().notNull(),
 });
