@@ -51,7 +51,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     log: deps.log,
     memory,
     callEnded: deps.metrics.callEnded,
-    refused: deps.refusals.count,
+    refused: deps.refusedCalls.add,
     readQuota: deps.readQuota,
     traces: deps.traces,
   });

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Doubt } from '@presign/providers';
-import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import { errorStatus, type LastCall, type Refusal, type RefusedCall } from '@presign/schema';
 import { boundLines } from '@presign/service';
 import { logFields } from '@presign/service/log';
 import type { Span } from '@presign/service/traces';
@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
 import type { UpstreamTimes } from './http/forward.ts';
+import type { RefusedCalls } from './limits/refused-calls.ts';
 import { type ReadQuota, takeRefused } from './share/read-quota.ts';
 
 /** `other`: a request that is no call, because it is malformed or has no route. */
@@ -67,8 +68,12 @@ export class CallReport implements UpstreamTimes {
   unbounded: string | undefined = undefined;
   /** The betas of its request that did not pass, in at most 64 letters, digits and `_.-` each. */
   droppedBetas: readonly string[] | undefined = undefined;
+  /** The length of its body as its holder stated it. */
+  readonly statedBytes: string | undefined;
   /** The JSON-RPC messages of a POST to an MCP server. */
   messages: number | undefined = undefined;
+  /** The tool or method that they call, in at most 255 characters. */
+  tool: string | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
   end: CallEnd | undefined = undefined;
   /** Its spans, once it is sent to the upstream and if it is traced. */
@@ -92,6 +97,7 @@ export class CallReport implements UpstreamTimes {
     this.method = METHODS.has(method ?? '') ? method : undefined;
     this.holderRequestId = holdersRequestId(headers['x-request-id']);
     this.traceparent = headers['traceparent'] as string | undefined;
+    this.statedBytes = headers['content-length'];
   }
 }
 
@@ -120,8 +126,8 @@ export function callReporter({
 }: {
   /** Counts a call that took so many ms. */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
-  /** Counts a call that was not admitted, and is of an account that is known. */
-  readonly refused: (accountId: string, code: ErrorCode, name?: string) => void;
+  /** Counts and keeps a call that was not admitted, and whose token this gateway's keys have signed. */
+  readonly refused: RefusedCalls['add'];
   readonly log: Logger;
   readonly memory: GrantMemory;
   readonly readQuota: ReadQuota;
@@ -139,7 +145,14 @@ export function callReporter({
     const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
     if (end === undefined && refusal !== undefined) {
       if (grant) takeRefused(readQuota, grant);
-      if (policy && isOfCalls(call.kind)) refused(policy.accountId, refusal.code, call.unbounded);
+      if (grant && isOfCalls(call.kind))
+        refused({
+          grant,
+          accountId: policy?.accountId,
+          code: refusal.code,
+          name: call.unbounded,
+          describe: () => describeRefused(call, refusal, answered),
+        });
       if (!mayLog(grant?.id ?? '')) return;
     }
     const line = lineOf(call, refusal, answered, policy, ms);
@@ -150,6 +163,27 @@ export function callReporter({
 
 /** The other kinds only ask about a URL. */
 const isOfCalls = (kind: CallKind): boolean => kind === 'llm' || kind === 'mcp';
+
+/** The part of a refused call that is kept. The issuer knows the rest by its grant. */
+function describeRefused(
+  call: CallReport,
+  { reason, details = {} }: Refusal,
+  status: number,
+): Omit<RefusedCall, 'ago'> {
+  const bytes = Number(call.statedBytes);
+  const { limit_of, budget, limit, used, needed, remaining } = details;
+  const figures = { limit_of, budget, limit, used, needed, remaining } as RefusedCall['fig'];
+  const hasFigures = Object.values(figures ?? {}).some((value) => value !== undefined);
+  return {
+    rid: call.requestId,
+    sta: status,
+    rsn: reason,
+    mod: call.model,
+    tol: call.tool,
+    fig: hasFigures ? figures : undefined,
+    siz: Number.isSafeInteger(bytes) ? bytes : undefined,
+  };
+}
 
 function lineOf(
   call: CallReport,
@@ -171,6 +205,7 @@ function lineOf(
     session: grant?.sessionId,
     grant: grant?.id,
     virtual_key: policy?.virtualKeyId,
+    external_user: refusal && policy?.externalUser,
     provider: call.provider,
     knowledge: call.knowledge,
     server: policy?.server?.name,

@@ -3,7 +3,7 @@ import type { ClockWatch } from '@presign/limits';
 import type { Provider } from '@presign/providers';
 import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
 import type { SharedDeps } from './call-deps.ts';
-import type { RefusalCounts } from './limits/refusal-counts.ts';
+import type { RefusedCalls } from './limits/refused-calls.ts';
 import type { LlmParts } from './llm/llm-deps.ts';
 import type { McpParts } from './mcp/mcp-deps.ts';
 import type { GatewayMetrics } from './metrics.ts';
@@ -18,7 +18,7 @@ export type GatewayDeps = SharedDeps &
     readonly providers: ReadonlyMap<string, Provider>;
     readonly knowledge: Pick<KnowledgeKeeper, 'status'>;
     readonly bodyWorkers: BodyWorkers;
-    readonly refusals: RefusalCounts;
+    readonly refusedCalls: RefusedCalls;
     readonly clock: ClockWatch;
     readonly metrics: GatewayMetrics;
   };

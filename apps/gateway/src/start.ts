@@ -17,7 +17,7 @@ import { createGateway, type Gateway } from './app.ts';
 import type { GatewayDeps } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
 import { startLeases } from './limits/leases.ts';
-import { countRefusals } from './limits/refusal-counts.ts';
+import { sendRefused } from './limits/refused-calls.ts';
 import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { boundWaiting } from './limits/waiting.ts';
@@ -42,7 +42,16 @@ export type RunningGateway = {
 
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
-  | ('dispatcher' | 'leases' | 'refusals' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
+  | (
+      | 'dispatcher'
+      | 'leases'
+      | 'refusedCalls'
+      | 'revocations'
+      | 'underWay'
+      | 'draining'
+      | 'closing'
+      | 'listeners'
+    )
   | (
       | 'openRequests'
       | 'metrics'
@@ -118,7 +127,7 @@ export async function startGateway(
     ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
     ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
     openRequests: new OpenRequests(listeners),
-    refusals: countRefusals(options.redis, options.now),
+    refusedCalls: sendRefused(options.redis, options.now),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
@@ -146,7 +155,7 @@ export async function startGateway(
     clearTimeout(grace);
     await lists.close();
     await leases.close();
-    await own.refusals.close();
+    await own.refusedCalls.close();
     for (const each of [revocations, clock, listeners]) each.close();
     await bodyWorkers.close();
     await dispatcher.destroy();

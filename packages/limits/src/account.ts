@@ -35,51 +35,6 @@ export const setAccountState = (
     }),
   );
 
-/** Refused calls of an account on a day of UTC, by code. */
-export type Refusals = {
-  readonly accountId: string;
-  /** `2026-01-31` */
-  readonly day: string;
-  /** By code, and by code and name with a space between them. The first has all calls, the second those that have a name. */
-  readonly calls: ReadonlyMap<string, number>;
-};
-
-/**
- * Adds refused calls to those that were counted on their day.
- * @param keptSeconds how long the day is kept from now on. Throws what ioredis throws
- */
-export async function addRefusals(
-  redis: RedisClient,
-  partition: number,
-  { accountId, day, calls }: Refusals,
-  keptSeconds: number,
-): Promise<void> {
-  const key = keys.refusals(partition, accountId, day);
-  const isFull = (await redis.hlen(key)) >= ENTRIES_MAX;
-  const adding = redis.multi();
-  for (const [entry, more] of calls) adding.hincrby(key, isFull ? withoutName(entry) : entry, more);
-  await adding.expire(key, keptSeconds).exec();
-}
-
-/** Holders choose names, so a day with so many entries gets no further names. */
-const ENTRIES_MAX = 200;
-
-const withoutName = (entry: string): string => (entry.includes(' ') ? `${entry.split(' ', 1)} other` : entry);
-
-/** Reads the refused calls of an account on these days, in their order. Throws what ioredis throws. */
-export const readRefusals = (
-  redis: RedisClient,
-  partition: number,
-  accountId: string,
-  days: readonly string[],
-): Promise<Refusals[]> =>
-  Promise.all(
-    days.map(async (day) => {
-      const found = await redis.hgetall(keys.refusals(partition, accountId, day));
-      return { accountId, day, calls: new Map(Object.entries(found).map(([code, n]) => [code, Number(n)])) };
-    }),
-  );
-
 const rateLimitScript = script('rate-limit', {
   keys: ['rate'],
   args: ['perMinute'],

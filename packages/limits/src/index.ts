@@ -19,4 +19,5 @@ export * from './health.ts';
 export * from './keys.ts';
 export * from './once.ts';
 export * from './redis.ts';
+export * from './refused.ts';
 export * from './settle.ts';

@@ -87,11 +87,10 @@ export const keys = {
    */
   survivors: (partition: number) => inPartition(partition, 'survivors'),
   /**
-   * how many calls of an account were refused on a day of UTC, by code, and by code and name
-   * @lasts as long as the day is reported
+   * refused calls that are not in Postgres yet, at most 1,000 entries; `entry`: calls of one grant and code as JSON
+   * @lasts until an issuer has written them
    */
-  refusals: (partition: number, accountId: string, day: string) =>
-    inPartition(partition, `refusals:${accountId}:${day}`),
+  refused: (partition: number) => inPartition(partition, 'refused'),
   /**
    * `level`: requests that an API key, or URLs that an account, has left at the time `at`
    * @lasts until it is full

@@ -32,7 +32,7 @@ import type { McpDeps } from './mcp-deps.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, NOTHING, priceCalls } from './price.ts';
-import { endOf, mcpRecord, priceLines } from './record.ts';
+import { endOf, mcpRecord, priceLines, toolOf } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, type McpCall, readPost } from './request.ts';
@@ -133,6 +133,7 @@ async function serve(
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body, taskId } = read;
   report.messages = messages?.all.length;
+  report.tool = toolOf(messages?.all ?? []);
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
   const found = await loadPolicyFor(deps, report, incoming, grant);

@@ -20,12 +20,11 @@ export function mcpRecord(
     policy,
     grant,
     server,
-    messages,
+    report,
     beganMs,
-  }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'messages' | 'beganMs'>,
+  }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'report' | 'beganMs'>,
   more: Pick<CallRecord, 'sta' | 'lin'>,
 ): string {
-  const tool = toolOf(messages?.all ?? []);
   // JSON leaves out what is undefined.
   const record: { readonly [F in keyof CallRecord]: CallRecord[F] | undefined } = {
     acc: policy.accountId,
@@ -35,7 +34,7 @@ export function mcpRecord(
     prv: 'mcp',
     srv: server.name,
     beg: beganMs,
-    tol: tool?.slice(0, NAME_MAX_CHARS),
+    tol: report.tool,
     usr: policy.externalUser,
     sta: more.sta,
     lin: more.lin,
@@ -55,9 +54,10 @@ export function priceLines(charged: readonly Charged[]): CallRecord['lin'] {
 }
 
 /** The first tool that the messages call, or else the first method. */
-function toolOf(all: NonNullable<McpCall['messages']>['all']): string | undefined {
+export function toolOf(all: NonNullable<McpCall['messages']>['all']): string | undefined {
   const tool = all.find(({ method, name }) => method === 'tools/call' && name !== undefined);
-  return tool?.name ?? all.find(({ method }) => method !== undefined)?.method;
+  const found = tool?.name ?? all.find(({ method }) => method !== undefined)?.method;
+  return found?.slice(0, NAME_MAX_CHARS);
 }
 
 /**
