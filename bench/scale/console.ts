@@ -123,7 +123,7 @@ async function fill(): Promise<void> {
   await sql`vacuum analyze`;
   await sql`delete from usage_marks`;
   const sweeper = await startOwnIssuer(stack, {
-    retention: { ledgerDays: 0, grantDays: 0, usageDays: 0, archive: undefined },
+    retention: { ledgerDays: 0, grantDays: 0, usageDays: 0, refusedDays: 0, archive: undefined },
   });
   await eventually(
     async () =>

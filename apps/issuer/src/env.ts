@@ -72,10 +72,11 @@ export function readRetention(env: Environment): Retention {
   const ledgerDays = readVariable(env, 'LEDGER_KEPT_DAYS', 400);
   const grantDays = readVariable(env, 'GRANTS_KEPT_DAYS', 30);
   const usageDays = readVariable(env, 'USAGE_KEPT_DAYS', 0);
+  const refusedDays = readVariable(env, 'REFUSALS_KEPT_DAYS', 90);
   // Reports read whole days from their sums, also while the calls of these days are kept.
   if (usageDays > 0 && (ledgerDays === 0 || usageDays < ledgerDays))
     throw new VariableError('USAGE_KEPT_DAYS', 'is less than LEDGER_KEPT_DAYS');
-  return { ledgerDays, grantDays, usageDays, archive: readArchive(env) };
+  return { ledgerDays, grantDays, usageDays, refusedDays, archive: readArchive(env) };
 }
 
 /** Reads the variables of AWS only for an archive in S3: other programs of the machine may have them. */

@@ -18,7 +18,9 @@ import { goOnRevoking } from './grants/revoke-issued.ts';
 import type { ArchiveStore } from './ledger/archive.ts';
 import { archiveStoreOf } from './ledger/archive-store.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
-import { forgetCalls, forgetGrants, forgetSums, type Retention } from './ledger/retention.ts';
+import { recordRefused } from './ledger/record-refused.ts';
+import { makeDaysAhead } from './ledger/refused-days.ts';
+import { forgetCalls, forgetGrants, forgetRefused, forgetSums, type Retention } from './ledger/retention.ts';
 import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
@@ -120,6 +122,12 @@ const HOUR_MS = 3_600_000;
 const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
   { problem: 'changes wait for Redis', everyMs: idleMs, run: () => applyDueChanges(deps) },
   { problem: 'URLs of an API key have yet to be revoked', everyMs: idleMs, run: () => goOnRevoking(deps) },
+  { problem: 'refused calls wait in Redis', everyMs: SECOND_MS, run: recordRefused(deps) },
+  {
+    problem: 'the next days of refused calls have no partition',
+    everyMs: HOUR_MS,
+    run: makeDaysAhead(deps.db, deps.now),
+  },
   { problem: 'applied changes are not deleted', everyMs: MINUTE_MS, run: () => forgetChanges(deps.db) },
   {
     problem: 'credentials of ended grants are not erased',
@@ -163,6 +171,8 @@ function deletions(
     tasks.push({ problem: 'old calls are not summed and deleted', everyMs, run: forgetCalls(deps, kept) });
   if (kept && kept.usageDays > 0)
     tasks.push({ problem: 'old sums by day are not deleted', everyMs, run: forgetSums(deps, kept) });
+  if (kept && kept.refusedDays > 0)
+    tasks.push({ problem: 'old refused calls are not deleted', everyMs, run: forgetRefused(deps, kept) });
   if (kept && kept.grantDays > 0)
     tasks.push(
       { problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) },

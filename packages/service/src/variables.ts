@@ -213,6 +213,7 @@ export const VARIABLES = {
     'how many days the sums of a day stay, at least LEDGER_KEPT_DAYS; 0: for good',
     '1100',
   ),
+  REFUSALS_KEPT_DAYS: variable(days(1), 'how many days refused calls and their sums stay; 0: for good', '90'),
   ARCHIVE_FOLDER: variable(
     z.string().min(1),
     'folder for calls, URLs and sessions as CSV before they are deleted',

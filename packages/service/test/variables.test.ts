@@ -80,6 +80,7 @@ describe('a variable', () => {
     ['LEDGER_KEPT_DAYS', ['1', '31', '36501', '-1']],
     ['GRANTS_KEPT_DAYS', ['1', '1.5']],
     ['USAGE_KEPT_DAYS', ['1', '31', '36501']],
+    ['REFUSALS_KEPT_DAYS', ['-1', '36501']],
     [
       'ARCHIVE_S3',
       ['bucket', 's3://', 's3://Bucket', 's3://bucket//a', 's3://bucket/a b', 's3://bucket/a?b'],

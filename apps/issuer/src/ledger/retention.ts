@@ -1,5 +1,5 @@
 import type { RedisClient } from '@presign/limits';
-import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { ledger, refusalDays, refusedCalls, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import {
   budgets,
   credentials,
@@ -17,6 +17,7 @@ import type { Logger } from 'pino';
 import { sumMore } from '../usage/sum-days.ts';
 import { type Archive, type ArchiveStore, archiveOf } from './archive.ts';
 import type { ArchiveTarget } from './archive-store.ts';
+import { dropDay, oldestDay, partitionOf } from './refused-days.ts';
 
 /** How long rows are kept in Postgres. */
 export type Retention = {
@@ -26,6 +27,8 @@ export type Retention = {
   readonly usageDays: number;
   /** Days after the expiry of a URL. 0: for good. */
   readonly grantDays: number;
+  /** Days of refused calls and of their sums by day, in whole days of UTC. 0: for good. */
+  readonly refusedDays: number;
   /** Where rows go before they leave Postgres. */
   readonly archive: ArchiveTarget | undefined;
 };
@@ -113,6 +116,44 @@ function takeSums(cutoff: SQL): SQL {
     where ${usageMarks.accountId} in (select gone.account_id from gone))
   select ${asText(usageDays)} from gone as ${usageDays}`;
 }
+
+/**
+ * Makes a task that drops the days of old refused calls, and deletes their sums. With an archive, rows are deleted and archived first. Any
+ * number of issuers may run it.
+ * @returns whether there may be more
+ */
+export function forgetRefused(deps: Deps, { refusedDays: days }: Retention): () => Promise<boolean> {
+  const archive = deps.store && archiveOf(deps.db, 'refused', deps.store);
+  const count = countOf(deps, 'old refused calls were deleted');
+  return async () => {
+    const now = await readNow(deps);
+    const gone = await deleting(deps.db, archive, async (tx) => {
+      const [row] = await tx.execute<TextRow>(
+        sql`select (${daysBefore(now, days)} at time zone 'UTC')::date::text as day`,
+      );
+      const cutoff = row?.['day'] ?? '';
+      const sums = await tx.execute<TextRow>(takeRefusalDays(cutoff));
+      await archive?.add(tx, 'refusal_days', sums);
+      const day = await oldestDay(tx);
+      if (day === undefined || day >= cutoff) return { days: 0, calls: 0, isMore: sums.length === CALLS };
+      const calls = archive ? await tx.execute<TextRow>(takeRefused(day)) : [];
+      await archive?.add(tx, 'refused_calls', calls);
+      const isEmpty = calls.length < CALLS;
+      if (isEmpty) await dropDay(tx, day);
+      return { days: isEmpty ? 1 : 0, calls: calls.length, isMore: true };
+    });
+    const { isMore = false, ...counts } = gone ?? {};
+    return count(counts, isMore);
+  };
+}
+
+const takeRefused = (day: string): SQL => sql`
+  delete from ${partitionOf(day)} as refused_calls
+  where ctid in (select ctid from ${partitionOf(day)} limit ${CALLS}) returning ${asText(refusedCalls)}`;
+
+const takeRefusalDays = (cutoff: string): SQL => sql`
+  delete from ${refusalDays} where ctid in (select ctid from ${refusalDays} where day < ${cutoff}::date limit ${CALLS})
+  returning ${asText(refusalDays)}`;
 
 /** The last grant that was looked at, in the order of expiry. */
 type Place = { readonly expiresAt: string; readonly id: string };

@@ -1,59 +1,92 @@
-import { readRefusals } from '@presign/limits';
 import {
   type CallSummary,
+  type CallsQuery,
   callAnswer,
   callPage,
   callParams,
   callsQuery,
-  homePartition,
   RefusedError,
-  refusalsAnswer,
-  refusalsQuery,
 } from '@presign/schema';
-import { ledger } from '@presign/schema/ledger-tables';
+import { ledger, refusedCalls } from '@presign/schema/ledger-tables';
+import type { Database } from '@presign/service/database';
 import { and, asc, eq } from 'drizzle-orm';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
-import { inTime, inTurn } from '../middleware/in-time.ts';
+import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { describeLedgerRow, type LedgerRow } from './describe-row.ts';
+import { describeRefused } from './refused.ts';
 
-/** Calls are ordered by the time at which they settled. */
+/** Calls are ordered by the time at which they settled, refused ones by the time of their refusal. */
 const PLACE = { createdAt: ledger.settledAt, id: ledger.holdId };
+const REFUSED_PLACE = { createdAt: refusedCalls.refusedAt, id: refusedCalls.requestId };
 
-/** `GET /v1/calls`: the calls of the account that have settled, newest first. */
+/** `GET /v1/calls`: the calls of the account that have settled or were refused, newest first. */
 export const listCalls = route(
   {
     method: 'get',
     path: '/v1/calls',
-    summary: 'List calls, newest first, with their tokens, hold, cost and end',
+    summary: 'List calls, newest first, with their tokens, hold, cost and end, or how they were refused',
     description:
-      'A call is listed when it has settled, about a second after its end. Refused calls are not listed: the gateway logs them, and `GET /v1/refusals` counts them. A call is kept for as long as the ledger keeps it.',
+      'A call is listed when it has settled, about a second after its end. `outcome=refused` lists refused calls, about two seconds after their end: of each URL and code the first ten of an hour at each gateway, while `GET /v1/refusals` counts all. A call is kept for as long as the ledger keeps it, and a refused one for `REFUSALS_KEPT_DAYS`. Requests that the issuer refuses are in its log alone.',
     scope: 'read',
     query: callsQuery,
     answer: callPage,
   },
   ({ db }) => {
     const take = inTurn();
-    return async ({ apiKey, query, c }) => {
-      const rows = await take(c, async () =>
-        db
-          .select({ id: ledger.holdId, micros: micros(ledger.settledAt), call: ledger })
-          .from(ledger)
-          .where(
-            and(
-              eq(ledger.accountId, apiKey.accountId),
-              after(query.cursor, PLACE),
-              ...filtersOf(query, ledger.settledAt, FILTERS),
-            ),
-          )
-          .orderBy(...newestFirst(PLACE))
-          .limit(query.limit + 1),
-      );
-      return pageOfRows(rows, query.limit, ({ call }) => describeCall(call));
+    return async ({ apiKey: { accountId }, query, c }) => {
+      const { outcome } = query;
+      const rows = await take(c, async () => [
+        ...(outcome === 'refused' ? [] : await settledCalls(db, accountId, query)),
+        ...(outcome === 'refused' || outcome === 'all' ? await refused(db, accountId, query) : []),
+      ]);
+      const inOrder = rows.sort((a, b) => (isNewer(a, b) ? -1 : 1)).slice(0, query.limit + 1);
+      return pageOfRows(inOrder, query.limit, ({ call }) => call);
     };
   },
 );
+
+type Listed = { readonly id: string; readonly micros: string; readonly call: CallSummary };
+
+/** In the order of the page. Times of equal length compare as text does. */
+const isNewer = (a: Listed, b: Listed) =>
+  a.micros === b.micros ? a.id > b.id : BigInt(a.micros) > BigInt(b.micros);
+
+async function settledCalls(db: Database, accountId: string, query: CallsQuery): Promise<Listed[]> {
+  const { outcome, ...others } = query;
+  const asked = outcome === 'all' || outcome === 'refused' ? undefined : outcome;
+  const rows = await db
+    .select({ id: ledger.holdId, micros: micros(ledger.settledAt), call: ledger })
+    .from(ledger)
+    .where(
+      and(
+        eq(ledger.accountId, accountId),
+        asked && eq(ledger.outcome, asked),
+        after(query.cursor, PLACE),
+        ...filtersOf(others, ledger.settledAt, FILTERS),
+      ),
+    )
+    .orderBy(...newestFirst(PLACE))
+    .limit(query.limit + 1);
+  return rows.map(({ call, ...place }) => ({ ...place, call: describeCall(call) }));
+}
+
+async function refused(db: Database, accountId: string, query: CallsQuery): Promise<Listed[]> {
+  const rows = await db
+    .select({ id: refusedCalls.requestId, micros: micros(refusedCalls.refusedAt), call: refusedCalls })
+    .from(refusedCalls)
+    .where(
+      and(
+        eq(refusedCalls.accountId, accountId),
+        after(query.cursor, REFUSED_PLACE),
+        ...filtersOf(query, refusedCalls.refusedAt, REFUSED_FILTERS),
+      ),
+    )
+    .orderBy(...newestFirst(REFUSED_PLACE))
+    .limit(query.limit + 1);
+  return rows.map(({ call, ...place }) => ({ ...place, call: describeRefused(call) }));
+}
 
 /** `GET /v1/calls/{request_id}`: one call, and what was given back of it. */
 export const getCall = route(
@@ -70,10 +103,16 @@ export const getCall = route(
     const take = inTurn();
     return async ({ apiKey, params, c }) => {
       const own = and(eq(ledger.requestId, params.request_id), eq(ledger.accountId, apiKey.accountId));
-      const rows = await take(c, async () =>
-        db.select().from(ledger).where(own).orderBy(asc(ledger.settledAt)),
+      const isRefused = and(
+        eq(refusedCalls.requestId, params.request_id),
+        eq(refusedCalls.accountId, apiKey.accountId),
       );
+      const { rows, refused } = await take(c, async () => ({
+        rows: await db.select().from(ledger).where(own).orderBy(asc(ledger.settledAt)),
+        refused: await db.select().from(refusedCalls).where(isRefused),
+      }));
       const call = rows.find(({ outcome }) => outcome !== 'refunded');
+      if (!call && refused[0]) return { ...describeRefused(refused[0]), price_lines: null, refunds: [] };
       if (!call) throw new RefusedError({ code: 'not_found', message: NO_CALL });
       const refunds = rows
         .filter(({ outcome }) => outcome === 'refunded')
@@ -88,7 +127,7 @@ export const getCall = route(
 );
 
 const NO_CALL =
-  'The ledger has no call with this request id. A call appears about a second after it ended, and a refused one never does.';
+  'There is no call with this request id. A call appears about a second after it ended, a refused one after two. The first refused calls of each URL and code in an hour are kept.';
 
 const FILTERS = [
   ['external_user', ledger.externalUser],
@@ -98,7 +137,18 @@ const FILTERS = [
   ['virtual_key', ledger.virtualKeyId],
   ['provider', ledger.provider],
   ['model', ledger.model],
-  ['outcome', ledger.outcome],
+  ['failure', ledger.failure],
+] as const;
+
+const REFUSED_FILTERS = [
+  ['external_user', refusedCalls.externalUser],
+  ['session_id', refusedCalls.sessionId],
+  ['grant_id', refusedCalls.grantId],
+  ['api_key', refusedCalls.apiKeyId],
+  ['virtual_key', refusedCalls.virtualKeyId],
+  ['provider', refusedCalls.provider],
+  ['model', refusedCalls.model],
+  ['failure', refusedCalls.code],
 ] as const;
 
 const describeCall = (row: LedgerRow): CallSummary => ({
@@ -108,6 +158,7 @@ const describeCall = (row: LedgerRow): CallSummary => ({
   hold: row.heldMicrousd,
   price_list: row.priceList === null ? null : priceListOf(row.priceList),
   knowledge: row.knowledge,
+  refusal: null,
 });
 
 const linesOf = ({ priceLines }: LedgerRow) =>
@@ -117,47 +168,3 @@ function priceListOf(text: string) {
   const [source = '', id = ''] = text.split(':', 2);
   return { source, id };
 }
-
-const DAY_MS = 86_400_000;
-
-/** `GET /v1/refusals`: how many calls of the account the gateways refused, by day and code. */
-export const getRefusals = route(
-  {
-    method: 'get',
-    path: '/v1/refusals',
-    summary: 'Count refused calls by day and code',
-    description:
-      'Refused calls cost nothing and are not in the ledger. The counts are approximate: gateways add them up, and lose those of the last second when they are killed. Calls with a token that is not valid have no account, and are not counted.',
-    scope: 'read',
-    query: refusalsQuery,
-    answer: refusalsAnswer,
-  },
-  ({ redis, now }) =>
-    async ({ apiKey: { accountId }, query: { days } }) => {
-      const names = Array.from({ length: days }, (_, i) => dayOf(now() - (days - 1 - i) * DAY_MS));
-      const reading = readRefusals(redis, homePartition(accountId), accountId, names);
-      const found = await inTime(reading).catch(() => null);
-      const data = found?.flatMap(({ day, calls }) => refusalsOf(day, calls));
-      return { from: names[0] ?? '', to: names.at(-1) ?? '', data: data ?? null };
-    },
-);
-
-/** The refusals of a day by code, each with the names that calls were refused for, those of most calls first. */
-function refusalsOf(day: string, calls: ReadonlyMap<string, number>) {
-  const entries = Array.from(calls, ([entry, count]) => {
-    const [code = '', name] = entry.split(' ', 2);
-    return { code, name, calls: count };
-  });
-  return entries
-    .filter(({ name }) => name === undefined)
-    .sort((a, b) => (a.code < b.code ? -1 : 1))
-    .map((each) => {
-      const named = entries.filter(({ code, name }) => code === each.code && name !== undefined);
-      const names = named
-        .sort((a, b) => b.calls - a.calls)
-        .map(({ name = '', calls: count }) => ({ name, calls: count }));
-      return { day, code: each.code, calls: each.calls, names };
-    });
-}
-
-const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
