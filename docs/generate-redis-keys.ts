@@ -63,7 +63,7 @@ function rows(): string[][] {
     if (types.has('hash') || types.has('stream')) checkFields(name, holds, fields, texts);
     used.delete(name);
     const key = `\`${form.replaceAll(/\$\{(\w+)\}/g, (_, part: string) => `<${part.replace(/.*Id$/, 'id')}>`)}\``;
-    const type = [...types][0] ?? (name === 'refusals' ? 'hash' : 'string');
+    const type = [...types][0] ?? 'string';
     return [
       key,
       type,

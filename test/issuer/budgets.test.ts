@@ -451,7 +451,7 @@ test('old windows are deleted with old URLs; the present one, the budget and the
     endsAt: past(days),
   }));
   await stack.db.insert(budgets).values(rows);
-  const retention = { ledgerDays: 0, usageDays: 0, grantDays: 30, archive: undefined };
+  const retention = { ledgerDays: 0, usageDays: 0, grantDays: 30, refusedDays: 0, archive: undefined };
   const another = await startOwnIssuer(stack, { retention });
   const kept = await eventually(async () => {
     const found = await stack.db.select().from(budgets).where(ofBudget).orderBy(budgets.startsAt);

@@ -46,6 +46,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0023_budget_tokens.sql': '9cd4392a3a73c7b7a145a40f732711a3272f536c9ddc41e675437e96d1590f41',
   '0024_price_lines.sql': '59dee06d18e96a712ae3e74bd0439941eb6fea30c20835c5e18f68de89e8b5f0',
   '0025_knowledge.sql': 'd9c27f41e45103e4dd72756bfd8bb3e806f2b039b5cd7ee46f1d8cdd5f50c69c',
+  '0026_refused_calls.sql': 'dc3d8b8ef6dd83f6386324fbb74a53162fdbcbaf0d8346b973297b4756fa4708',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

@@ -20,7 +20,14 @@ export async function startSweeps(stack: Stack) {
     retention: Partial<IssuerOptions['retention']>,
     changed: Partial<IssuerOptions> = {},
   ) => {
-    const kept = { ledgerDays: 0, grantDays: 0, usageDays: 0, archive: { folder }, ...retention };
+    const kept = {
+      ledgerDays: 0,
+      grantDays: 0,
+      usageDays: 0,
+      refusedDays: 0,
+      archive: { folder },
+      ...retention,
+    };
     const { close } = await startOwnIssuer(stack, { ...changed, retention: kept });
     closers.push(close);
     return close;

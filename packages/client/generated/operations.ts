@@ -38,7 +38,7 @@ export const OPERATIONS = {
   getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
   /** Count refused calls by day and code. */
   getRefusals: {"method":"GET","path":"/v1/refusals","fields":"query","idempotencyKey":false},
-  /** List calls, newest first, with their tokens, hold, cost and end. */
+  /** List calls, newest first, with their tokens, hold, cost and end, or how they were refused. */
   listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
   /** Get a call by the x-presign-request-id of its answer. */
   getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},

@@ -962,20 +962,20 @@ export interface components {
             from: string;
             /** @description The present day, in UTC. */
             to: string;
-            /** @description By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer. */
+            /** @description By day, then by code. Days and codes without a refusal are left out. */
             data: {
                 /** @description In UTC, `2026-01-31`. */
                 day: string;
                 /** @description The code of the error that the holder got. */
                 code: string;
-                /** @description About how many calls were refused with it. */
+                /** @description How many calls were refused with it. */
                 calls: number;
-                /** @description The fields, kinds and models for which no bound or price is known, with about how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes. */
+                /** @description The fields, kinds and models for which no bound or price is known, with how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes. */
                 names: {
                     name: string;
                     calls: number;
                 }[];
-            }[] | null;
+            }[];
         };
         CallPage: {
             /** @description Newest first. */
@@ -991,13 +991,13 @@ export interface components {
             /** @description Unix time in seconds. */
             settled_at: number;
             /**
-             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.
+             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
              * @enum {string}
              */
-            outcome: "settled" | "expired" | "refunded";
+            outcome: "settled" | "expired" | "refunded" | "refused";
             /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
             failure: string | null;
-            /** @description The provider's status. null: it gave no answer, or it is an MCP call. */
+            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call. */
             status: number | null;
             /** Format: uuid */
             session_id: string;
@@ -1030,6 +1030,30 @@ export interface components {
             } | null;
             /** @description The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP. */
             knowledge: string | null;
+            /** @description How it was refused. null: it was not. */
+            refusal: components["schemas"]["RefusalOfCall"] | null;
+        };
+        RefusalOfCall: {
+            /** @description The code of the error that the holder got. */
+            code: string;
+            /** @description Says more than the code, as in the log. null: it says it all. */
+            reason: string | null;
+            /** @description The field, kind or model for which no bound or price is known. */
+            name: string | null;
+            /** @description Whose limit refused it. null: no such limit did. */
+            limit_of: ("url" | "virtual_key" | "budget") | null;
+            /** @description The id of the shared budget, if it is of one. */
+            budget: string | null;
+            /** @description The limit: microdollars for money, else uses, tokens or calls. */
+            limit: number | null;
+            /** @description How much of it was used, in the same unit. */
+            used: number | null;
+            /** @description How much the call needed. */
+            needed: number | null;
+            /** @description How much was left. */
+            remaining: number | null;
+            /** @description The length of its body. null: the holder did not state it. */
+            body_bytes: number | null;
         };
         CallWithRefunds: {
             /** @description The `x-presign-request-id` of the answer. */
@@ -1039,13 +1063,13 @@ export interface components {
             /** @description Unix time in seconds. */
             settled_at: number;
             /**
-             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.
+             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
              * @enum {string}
              */
-            outcome: "settled" | "expired" | "refunded";
+            outcome: "settled" | "expired" | "refunded" | "refused";
             /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
             failure: string | null;
-            /** @description The provider's status. null: it gave no answer, or it is an MCP call. */
+            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call. */
             status: number | null;
             /** Format: uuid */
             session_id: string;
@@ -1078,6 +1102,8 @@ export interface components {
             } | null;
             /** @description The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP. */
             knowledge: string | null;
+            /** @description How it was refused. null: it was not. */
+            refusal: components["schemas"]["RefusalOfCall"] | null;
             /** @description How the cost follows from the usage. Their sum, rounded up once, is `cost` + `overrun`. null: the cost does not follow from a usage (a call that the provider refused, or one that is charged its hold), the usage contradicts itself, it is a batch of MCP calls of more than 20 prices, or a gateway before this field served it. */
             price_lines: {
                 /** @description Tokens of one kind without those of other lines (`input_tokens`, `cache_read_tokens`, …), another unit that is billed (`web_searches`), `calls` of MCP tools, or `other` for roundings and rules of the price list that are no rate. */
@@ -1985,6 +2011,7 @@ export type UsageReport = components['schemas']['UsageReport'];
 export type Refusals = components['schemas']['Refusals'];
 export type CallPage = components['schemas']['CallPage'];
 export type Call = components['schemas']['Call'];
+export type RefusalOfCall = components['schemas']['RefusalOfCall'];
 export type CallWithRefunds = components['schemas']['CallWithRefunds'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type AuditEntry = components['schemas']['AuditEntry'];
@@ -2423,8 +2450,10 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls of this model. */
                 model?: string;
-                /** @description Only rows of this kind. */
-                outcome?: "settled" | "expired" | "refunded";
+                /** @description Only rows of this kind. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones. */
+                outcome?: "settled" | "expired" | "refunded" | "refused" | "all";
+                /** @description Only calls that failed so: an error code, or one of the others of the field `failure`. */
+                failure?: string;
             };
             header?: never;
             path?: never;

@@ -14,8 +14,8 @@ export function CallPage({ id }: { id: string }) {
         {(call) => (
           <>
             <About call={call} />
-            <h2>Price</h2>
-            <Price call={call} />
+            <h2>{call.refusal ? 'Refusal' : 'Price'}</h2>
+            {call.refusal ? <Refusal of={call.refusal} /> : <Price call={call} />}
           </>
         )}
       </Answer>
@@ -28,7 +28,7 @@ const About = ({ call }: { call: CallWithRefunds }) => (
     of={[
       ['Request', <code key="id">{call.request_id}</code>],
       ['Outcome', <Status key="outcome" of={call.failure ?? call.outcome} />],
-      ['Status of the provider', call.status ?? '–'],
+      [call.refusal ? 'Status' : 'Status of the provider', call.status ?? '–'],
       ['Started', <When key="started" at={call.started_at} />],
       ['Settled', <When key="settled" at={call.settled_at} />],
       ['Provider', providerOf(call)],
@@ -62,6 +62,26 @@ const About = ({ call }: { call: CallWithRefunds }) => (
       ['Uses', count(call.uses)],
       ['Held before the call', money(call.hold)],
       ['Price list', call.price_list ? `${call.price_list.source} ${call.price_list.id}` : '–'],
+    ]}
+  />
+);
+
+const LIMITS = { url: 'the URL', virtual_key: 'the virtual key', budget: 'a shared budget' };
+
+/** Why a call was refused: the code, and the figures of the limit. */
+const Refusal = ({ of }: { of: NonNullable<CallWithRefunds['refusal']> }) => (
+  <Facts
+    of={[
+      ['Code', <code key="code">{of.code}</code>],
+      ['Reason', of.reason ?? '–'],
+      ['Field, kind or model', of.name ?? '–'],
+      ['Limit of', of.limit_of ? LIMITS[of.limit_of] : '–'],
+      ['Shared budget', of.budget ?? '–'],
+      ['Limit', count(of.limit)],
+      ['Used', count(of.used)],
+      ['Needed', count(of.needed)],
+      ['Remaining', count(of.remaining)],
+      ['Bytes of the body', count(of.body_bytes)],
     ]}
   />
 );

@@ -52,7 +52,9 @@ export const providerOf = ({ provider, server }: Pick<Call, 'provider' | 'server
   server === null ? provider : `${provider}: ${server}`;
 
 const OUTCOMES = [
-  ['', 'all'],
+  ['', 'all but refused'],
+  ['refused', 'refused'],
+  ['all', 'all'],
   ['settled', 'settled'],
   ['expired', 'expired'],
   ['refunded', 'refunded'],

@@ -55,8 +55,8 @@ function Refusals({ report, days }: { report: UsageReport; days: number }) {
           today: report.next_cursor === null ? callsOf(report.data, today) : undefined,
           all: report.total.calls,
         };
-        const codes = [...new Set(data?.map(({ code }) => code))].map((code): Outcome => {
-          const refused = data?.filter((each) => each.code === code) ?? [];
+        const codes = [...new Set(data.map(({ code }) => code))].map((code): Outcome => {
+          const refused = data.filter((each) => each.code === code);
           return { name: code, today: callsOf(refused, today), all: callsOf(refused) };
         });
         return (
@@ -76,9 +76,7 @@ function Refusals({ report, days }: { report: UsageReport; days: number }) {
               ]}
             />
             <p class="soft">
-              {data === null
-                ? 'Refusals are in Redis, which does not answer.'
-                : 'Refusals are counted about once a second, without calls whose token is not valid.'}
+              Refusals are counted about two seconds after their end, without calls whose token is not valid.
             </p>
           </>
         );
