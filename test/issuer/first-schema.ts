@@ -34,7 +34,7 @@ export const OLD_BODY = {
 export const OLD_BUNDLE_BODY = { servers: [{ name: 'docs', url: 'https://mcp.example.com/mcp' }] };
 export const OLD_IDEMPOTENCY_KEY = 'of-the-first-schema';
 
-/** Makes a folder with the migration of the first released schema alone. */
+/** Makes a folder with the first migration alone. */
 export async function firstSchemaFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'presign-first-schema-'));
   await cp(MIGRATIONS, folder, { recursive: true });
@@ -44,7 +44,7 @@ export async function firstSchemaFolder(): Promise<string> {
   return folder;
 }
 
-/** Brings an empty Postgres to the first released schema, by the migrator that the services use. */
+/** Brings an empty Postgres to the first schema, by the migrator that the services use. */
 export async function migrateToFirstSchema({ db }: Embedded): Promise<void> {
   const folder = await firstSchemaFolder();
   try {
@@ -57,7 +57,7 @@ export async function migrateToFirstSchema({ db }: Embedded): Promise<void> {
 /** A row by the names of its columns. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Writes a row into each table of the first released schema, in an order that its foreign keys allow. */
+/** Writes rows into tables of the first schema, in an order that its foreign keys allow. */
 export async function insertRows(
   db: { readonly query: (text: string, values: unknown[]) => Promise<unknown> },
   rows: Readonly<Record<string, readonly Row[]>>,
@@ -71,7 +71,7 @@ export async function insertRows(
   }
 }
 
-/** Rows of a live account as the first release wrote them: a used URL, a virtual key, a bundle, an endpoint. */
+/** Rows of a live account in each table of the first schema: a used URL, a virtual key, a bundle, a budget, an endpoint. */
 export function firstSchemaRows(apiKey: string, encryption: string): Record<string, readonly Row[]> {
   const keys = readEncryptionKeys(encryption);
   const now = new Date(Math.floor(Date.now() / 1000) * 1000);
@@ -98,7 +98,7 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
       credential(22, JSON.stringify(document)),
       credential(23, JSON.stringify({ type: 'bearer', token: 'of-the-old-server' })),
     ],
-    pots: [
+    budgets: [
       {
         id: OLD.budget,
         partition: 1,
@@ -106,7 +106,7 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
         cost_limit_microusd: null,
         used: 1,
         settled_microusd: 40,
-        told_uses_percent: 33,
+        announced_uses_percent: 33,
       },
       { id: id(31), partition: 2, max_uses: 10 },
       { id: id(32), partition: 3, cost_limit_microusd: 5_000_000, calls_per_minute: 60 },
@@ -114,7 +114,7 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
     virtual_keys: [
       {
         ...{ id: OLD.virtualKey, account_id: ACCOUNT, name: 'old', provider: 'openai' },
-        ...{ credential_id: id(21), config: '{"max_tokens":7}', pot_id: id(31) },
+        ...{ credential_id: id(21), config: '{"max_tokens":7}', budget_id: id(31) },
       },
     ],
     sessions: [{ id: OLD.session, account_id: ACCOUNT }],
@@ -123,7 +123,7 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
         ...{
           ...grant,
           id: OLD.grant,
-          pot_id: OLD.budget,
+          budget_id: OLD.budget,
           credential_id: id(20),
           kind: 'llm',
           provider: 'openai',
@@ -138,13 +138,13 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
       {
         ...grant,
         id: OLD.bundle,
-        pot_id: id(32),
+        budget_id: id(32),
         credential_id: id(22),
         kind: 'mcp_bundle',
         provider: 'mcp',
       },
       {
-        ...{ ...grant, id: id(41), pot_id: id(32), credential_id: id(23), kind: 'mcp', provider: 'mcp' },
+        ...{ ...grant, id: id(41), budget_id: id(32), credential_id: id(23), kind: 'mcp', provider: 'mcp' },
         ...{
           bundle_id: OLD.bundle,
           server: JSON.stringify({ ...OLD_BUNDLE_BODY.servers[0], transport: 'sse' }),
@@ -181,7 +181,7 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
         },
       },
     ],
-    untold_usage: [{ hold_id: OLD.hold, account_id: ACCOUNT }],
+    pending_usage: [{ hold_id: OLD.hold, account_id: ACCOUNT }],
     webhooks: [
       {
         ...{
@@ -199,6 +199,34 @@ export function firstSchemaRows(apiKey: string, encryption: string): Record<stri
         ...{ id: OLD.delivery, webhook_id: OLD.webhook, event_id: id(50), status: 'delivered' },
         ...{ attempts: 1, claims: 1, last_status: 204, delivered_at: now },
       },
+    ],
+    console_sessions: [{ hash: 'of-a-cookie', api_key_id: OLD.apiKey, expires_at: expires }],
+    audit: [
+      {
+        ...{ account_id: ACCOUNT, actor: 'cli', action: 'api_key.created' },
+        ...{ target_kind: 'api_key', target_id: OLD.apiKey },
+      },
+    ],
+    budget_calendars: [{ id: 'month UTC', kind: 'month', time_zone: 'UTC' }],
+    budget_windows: [{ calendar_id: 'month UTC', starts_at: now }],
+    shared_budgets: [
+      {
+        ...{ id: id(60), account_id: ACCOUNT, partition: 4, scope: 'external_user', scope_value: 'user-2' },
+        ...{ calendar_id: 'month UTC', window: 'month', cost_limit_microusd: 5_000, created_at: now },
+      },
+    ],
+    pending_changes: [{ change_id: id(70), due_at: expires, account_id: ACCOUNT }],
+    usage_days: [
+      {
+        ...{ id: id(80), account_id: ACCOUNT, day: '2026-01-31', provider: 'openai', calls: '2', uses: '2' },
+        ...{ cost_microusd: '80', calls_of_unknown_cost: '0', input_tokens: '20', output_tokens: '8' },
+      },
+    ],
+    usage_marks: [{ account_id: ACCOUNT, summed_until: new Date('2026-02-01T00:00:00Z') }],
+    price_lists: [{ source: 'of-a-file', id: '1', list: '{}', dated_at: now }],
+    knowledge_files: [{ source: 'of-a-file', id: '1', list: '{}', dated_at: now }],
+    archive_parts: [
+      { name: 'ledger/ledger-1.csv.gz', job: 'of-an-old-job', body: 'H4sIAAAAAAAAAwMAAAAAAAAAAAA=' },
     ],
   };
 }

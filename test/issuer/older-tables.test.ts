@@ -1,4 +1,4 @@
-import type { Database } from '@presign/service/database';
+import { type Database, updateTables } from '@presign/service/database';
 import { explainStart, requireTables } from '@presign/service/start';
 import { type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -41,4 +41,16 @@ test.each([
   expect(await saidAfter(change)).toBe(
     `DATABASE_URL: the tables are ${problem}: run "pnpm --filter @presign/issuer migrate" first`,
   );
+});
+
+test('tables of before the first schema are not updated, and the message says so', async () => {
+  const older = sql`update ${MIGRATIONS} set created_at = created_at - ${NEWEST}`;
+  const undo = new Error('undo');
+  const changed = stores.db.transaction(async (tx) => {
+    await tx.execute(older);
+    const said = await updateTables(tx as unknown as Database).catch(explainStart);
+    expect(said).toMatch(/^DATABASE_URL: the tables are of a state of development before the first schema/);
+    throw undo;
+  });
+  await expect(changed).rejects.toBe(undo);
 });

@@ -4,5 +4,8 @@ import journal from '../migrations/meta/_journal.json' with { type: 'json' };
 /** The folder of the generated SQL migrations. */
 export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
+/** When the first one was made. A database whose newest is older has tables of a state of development that none leads on from. */
+export const FIRST_MIGRATION = Math.min(...journal.entries.map(({ when }) => when));
+
 /** When the newest migration of this version was made. */
 export const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PARTITIONS } from '@presign/schema';
 import { partitions } from '@presign/schema/ledger-tables';
-import { MIGRATIONS } from '@presign/schema/migrations';
+import { FIRST_MIGRATION, MIGRATIONS } from '@presign/schema/migrations';
 import * as tables from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
@@ -135,11 +135,25 @@ export async function migrateDatabase(url: string): Promise<void> {
   }
 }
 
-/** Brings the tables of a database up to date. Two of these at the same time would disturb each other. */
+/**
+ * Brings the tables of a database up to date. Two of these at the same time would disturb each other.
+ * @throws an error for `explainStart` if the tables are older than the first schema
+ */
 export async function updateTables(db: Database): Promise<void> {
+  const [list] = await db.execute(sql`select to_regclass('drizzle.__drizzle_migrations')::text as name`);
+  if (list?.['name']) {
+    const [row] = await db.execute(
+      sql`select max(created_at)::text as newest from drizzle.__drizzle_migrations`,
+    );
+    const newest = row?.['newest'];
+    if (newest && Number(newest) < FIRST_MIGRATION) throw new Error(TOO_OLD);
+  }
   await migrate(db, { migrationsFolder: MIGRATIONS });
   await addPartitions(db);
 }
+
+const TOO_OLD =
+  'DATABASE_URL: the tables are of a state of development before the first schema, and cannot be updated. Use a new database';
 
 /** Adds a row for every partition. The drainer opens the partitions in Redis. */
 export async function addPartitions(db: Database): Promise<void> {

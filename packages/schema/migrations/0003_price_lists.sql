@@ -1,9 +1,0 @@
-CREATE TABLE "price_lists" (
-	"source" text PRIMARY KEY NOT NULL,
-	"id" text NOT NULL,
-	"list" text NOT NULL,
-	"dated_at" timestamp with time zone NOT NULL,
-	"offered_id" text,
-	"offered" text,
-	"offered_at" timestamp with time zone
-);

@@ -1,2 +1,0 @@
-ALTER TABLE "api_keys" ADD COLUMN "policy" text;--> statement-breakpoint
-ALTER TABLE "grants" ADD COLUMN "models" text;

@@ -1,1 +1,0 @@
-ALTER TABLE "usage_marks" ADD COLUMN "sums_from" timestamp with time zone;

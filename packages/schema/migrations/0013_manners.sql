@@ -1,2 +1,0 @@
-ALTER TABLE "idempotency_keys" ADD COLUMN "answer" text;--> statement-breakpoint
-CREATE INDEX "grants_live_index" ON "grants" USING btree ("account_id","expires_at") WHERE "grants"."revoked_at" is null;

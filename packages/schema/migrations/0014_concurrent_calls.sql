@@ -1,1 +1,0 @@
-ALTER TABLE "budgets" ADD COLUMN "concurrent_calls" integer;

@@ -1,1 +1,0 @@
-ALTER TABLE "budgets" ADD COLUMN "tokens_per_minute" integer;

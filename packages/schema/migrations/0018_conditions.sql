@@ -1,1 +1,0 @@
-ALTER TABLE "grants" ADD COLUMN "conditions" text;

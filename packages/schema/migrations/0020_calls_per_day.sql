@@ -1,1 +1,0 @@
-ALTER TABLE "budgets" ADD COLUMN "calls_per_day" integer;
