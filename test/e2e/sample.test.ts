@@ -18,7 +18,7 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${local.issuerPort}`;
   own = clientOf(join(local.folder, '.presign', 'api-key'));
   expect(existsSync(keyFile())).toBe(false);
-  await local.writeSample?.();
+  await local.writeSample?.(() => {});
   sample = clientOf(keyFile());
 });
 afterAll(() => local.close());

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { PresignAnswer } from '@presign/schema';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { prepareDataFolder } from '../harness/embedded-template.ts';
+import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
 import { thorough } from '../harness/thorough.ts';
@@ -82,6 +83,21 @@ test('start prints a curl that is answered as pasted', async () => {
   let printed = '';
   for await (const chunk of shell.stdout) printed += String(chunk);
   expect((JSON.parse(printed) as { object: string }).object).toBe('chat.completion');
+});
+
+test('start prints a line for each refused call, and none for one that passes', async () => {
+  let printed = '';
+  running?.stdout?.on('data', (chunk) => {
+    printed += String(chunk);
+  });
+  const { url } = await presign({ ...ask, max_uses: 1, external_user: 'user-7' });
+  expect((await call(url)).status).toBe(200);
+  const refused = await call(url);
+  expect(refused.status).toBe(403);
+  const id = refused.headers.get('x-presign-request-id');
+  await eventually(async () => printed.includes('request'));
+  const line = `refused 403 uses_exhausted, by the limit of the url, limit 1, used 1, sandbox-1, user user-7, request ${id}`;
+  expect(printed.replace(/^[\d:]+ /, '')).toBe(`${line}\n`);
 });
 
 test('generated keys are readable by their owner alone', () => {

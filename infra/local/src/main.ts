@@ -3,16 +3,23 @@ import { causeOf } from '@presign/service';
 import { startLog } from '@presign/service/log';
 import { runProcess } from '@presign/service/start';
 import { type LocalEnv, readLocalEnv } from './env.ts';
+import { showRefusals } from './refusals-shown.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 
 /** `pnpm start`: both services in one process, and a first call to paste. */
 runProcess('start', portVariable, async () => {
   const env = readLocalEnv();
-  const log = startLog({ level: env.logLevel });
+  const shown = showRefusals();
+  const isShown = env.logLevel === 'warn';
+  const log = isShown
+    ? startLog({ level: 'info' }, undefined, shown.textOf)
+    : startLog({ level: env.logLevel });
   const local = await runLocal(env, log);
   process.stdout.write(readyMessage(env, local));
   // In the background: the first call does not wait for it.
-  local.writeSample?.().catch((error: unknown) => log.warn(causeOf(error), 'the sample is not complete'));
+  local
+    .writeSample?.(shown.hide)
+    .catch((error: unknown) => log.warn(causeOf(error), 'the sample is not complete'));
   return async () => {
     process.stdout.write('\nDraining and closing…\n');
     await local.close();

@@ -31,7 +31,7 @@ export type RunningLocal = {
   readonly keys: Keys;
   readonly sandboxMcpUrl: string | undefined;
   /** Fills the account `sample`. Undefined: this is not the first start on the folder, or no sample is wanted. */
-  readonly writeSample: (() => Promise<void>) | undefined;
+  readonly writeSample: ((began: (accountId: string) => void) => Promise<void>) | undefined;
   /** Drains both services and closes what was opened. */
   readonly close: () => Promise<void>;
 };
@@ -113,11 +113,12 @@ function sampleWriter(
   keys: Keys,
   sandboxMcpUrl: string | undefined,
   stores: Pick<Parameters<typeof writeSample>[0], 'db' | 'drain'>,
-): (() => Promise<void>) | undefined {
+): RunningLocal['writeSample'] {
   const isEmbedded = env.databaseUrl === undefined && env.redisUrl === undefined;
   if (!keys.isNew || !isEmbedded || !env.sampleData || sandboxMcpUrl === undefined) return undefined;
   const { apiKey, sampleKeyFile: keyFile } = keys;
-  return () => writeSample({ ...stores, issuerUrl: env.issuerUrl, apiKey, sandboxMcpUrl, keyFile });
+  return (began) =>
+    writeSample({ ...stores, issuerUrl: env.issuerUrl, apiKey, sandboxMcpUrl, keyFile, began });
 }
 
 async function traced(env: LocalEnv, service: string, closers: Closer[]): Promise<Traces | undefined> {

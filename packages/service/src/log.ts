@@ -19,8 +19,13 @@ export const GATHERED: LogBuffer = { chars: 48 * 1024, ms: 100 };
  * Starts the log on stdout. A service goes on without its log: when the reader stalls, has gone, or has a full disk, lines
  * are dropped.
  * @param buffer by default each line is written at once
+ * @param textOf the text to write of a line; undefined writes nothing. By default the line itself
  */
-export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
+export function startLog(
+  options: LoggerOptions,
+  buffer?: LogBuffer,
+  textOf?: (line: string) => string | undefined,
+): Logger {
   neverBlock();
   let givesUpAt = Number.POSITIVE_INFINITY;
   const retryEAGAIN = () => Date.now() < givesUpAt;
@@ -51,7 +56,8 @@ export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
       // No reader takes the last lines.
     }
   };
-  return pino(options, lines ? { write: lines.write } : out);
+  const write = lines?.write ?? ((line: string) => void out.write(line));
+  return pino(options, textOf ? { write: (line) => write(textOf(line) ?? '') } : lines ? { write } : out);
 }
 
 /** The parts of a logger from which a line is made (pino, docs/api.md, "pino.symbols"). */

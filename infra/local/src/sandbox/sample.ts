@@ -16,15 +16,19 @@ type Sample = {
   readonly db: Database;
   /** Writes all settled calls to the ledger. */
   readonly drain: () => Promise<unknown>;
+  /** Hears the id of the account before its first call. */
+  readonly began: (accountId: string) => void;
 };
 
 /**
  * Fills an account of its own, named `sample`, for the console to show: real calls of the sandbox through the gateway, whose times are
  * then moved so that they spread over the last days. Its budgets have no windows, so the move changes no sum of theirs.
  */
-export async function writeSample({ issuerUrl, apiKey, sandboxMcpUrl, keyFile, db, drain }: Sample) {
+export async function writeSample(sample: Sample) {
+  const { issuerUrl, apiKey, sandboxMcpUrl, keyFile, db, drain } = sample;
   const client = (key: string) => createPresign({ url: issuerUrl, apiKey: key });
   const { id, api_key: first } = await client(apiKey).createAccount({ name: 'sample' });
+  sample.began(id);
   const admin = client(first.key);
   const { key } = await admin.createApiKey({
     name: 'Web backend',
