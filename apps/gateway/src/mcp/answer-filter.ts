@@ -3,8 +3,9 @@ import { isJsonObject } from '@presign/schema';
 import { type FlatHeaders, headerOf } from '../http/headers.ts';
 import { hasId, readEvent, replaceData } from '../http/sse.ts';
 import { membersOf } from '../json/parts.ts';
+import { EVENT_MAX_BYTES } from '../share/body-memory.ts';
 import type { Turn } from '../share/turns.ts';
-import { idAnsweredBy } from './ids/answered-id.ts';
+import { idAnsweredBy, messagesIn } from './ids/answered-id.ts';
 import { type Cookie, type Place, readCookies } from './ids/cookies.ts';
 import { sealEventId } from './ids/event-ids.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
@@ -24,6 +25,8 @@ export class AnswerFilter {
   readonly mayChange: boolean;
   /** An answer that cannot be read must not pass, because it lists tools or tasks. */
   readonly mustRead: boolean;
+  /** An answer that has to be read is kept up to this size. */
+  readonly mostBytes: number;
   readonly #call: McpCall;
   readonly #keys: EncryptionKeys;
   readonly #turn: Turn;
@@ -49,6 +52,7 @@ export class AnswerFilter {
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
     this.mayChange = this.#tools !== undefined || asks('tasks/') || round !== undefined;
     this.mustRead = this.#tools !== undefined || asks('tasks/list');
+    this.mostBytes = (messages?.all.length ?? 0) > 1 ? EVENT_MAX_BYTES : ANSWER_MAX_BYTES;
   }
 
   /** @param place which has sent the answer */
@@ -98,7 +102,7 @@ export class AnswerFilter {
     const listed = this.#tools ? this.#tools.body(bytes) : bytes;
     if (!listed || !mayHoldIds(listed)) return listed;
     const text = listed.toString('utf8');
-    const shown = this.#shown(text);
+    const shown = this.#shown(text) ?? this.#shownInParts(text);
     if (shown === undefined) return this.mustRead ? undefined : listed;
     return shown === text ? listed : Buffer.from(shown);
   }
@@ -123,15 +127,30 @@ export class AnswerFilter {
 
   #event(bytes: Buffer): Buffer | undefined {
     if (!mayHoldIds(bytes)) return bytes;
-    const event = bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes);
+    const event = readEvent(bytes);
     // The stream of the older transport is that of a session.
     if (event?.name === 'endpoint') this.#hasSession = true;
     if (event && event.name !== undefined && event.name !== 'message') return bytes;
-    const shown = event && this.#shown(event.data);
-    if (!event || shown === undefined)
-      return this.mustRead && !this.#tools?.isOfOther(bytes) ? undefined : bytes;
+    const shown = event && (this.#shown(event.data) ?? this.#shownInParts(event.data));
+    if (!event || shown === undefined) return this.mustRead ? undefined : bytes;
     if (shown === '') return NOTHING;
     return shown === event.data ? bytes : replaceData(bytes, shown);
+  }
+
+  /** The same of a text that is too long to be read at once: answers to requests that list nothing pass as they are. */
+  #shownInParts(text: string): string | undefined {
+    const edits: Edit[] = [];
+    let chars = 0;
+    for (const { start, end, id } of messagesIn(text)) {
+      const message = text.slice(start, end);
+      chars += message.length;
+      const shown = chars > ANSWER_MAX_BYTES ? undefined : this.#shown(message);
+      if (shown === '') return '';
+      if (shown !== undefined) edits.push({ start, end, text: shown });
+      else if (id !== undefined && this.#tools?.isOther(id)) chars -= message.length;
+      else return undefined;
+    }
+    return withEdits(text, edits);
   }
 
   /** A message or batch with sealed ids. Empty if it is about the tasks of others, and undefined if it cannot be read. */

@@ -6,14 +6,14 @@ import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
-import { EventSplitter, hasId } from '../http/sse.ts';
+import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { CHUNK_OVERHEAD_BYTES, EventMemory, type Reservation } from '../share/body-memory.ts';
 import type { Turn } from '../share/turns.ts';
 import { AnswerFilter } from './answer-filter.ts';
 import type { Place } from './ids/cookies.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort } from './messages.ts';
+import { maySayUnrun, readAnswers } from './messages.ts';
 import type { UnansweredRequests } from './open/unanswered.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor, UNDECODED } from './refuse.ts';
@@ -299,7 +299,7 @@ export class McpAnswer implements Receiver {
     const { legacy } = this.#parts;
     if (!legacy && this.#unanswered.size === 0) return false;
     this.#isResumable ||= hasId(bytes);
-    const event = readShort(bytes);
+    const event = readEvent(bytes);
     if (!event) return false;
     if (legacy?.namesEndpoint(event)) return true;
     if (this.#unanswered.size === 0) return false;
@@ -313,7 +313,7 @@ export class McpAnswer implements Receiver {
     const { legacy } = this.#parts;
     for (const bytes of events) {
       if (this.#isOver) return;
-      const event = legacy && readShort(bytes);
+      const event = legacy && readEvent(bytes);
       if (!event || !legacy.namesEndpoint(event)) {
         if (this.#requests?.isDone) await this.#parts.refund.giveUnrun();
         this.#response.write(this.#secrets.mask(bytes));
@@ -329,7 +329,7 @@ export class McpAnswer implements Receiver {
     this.#kept?.push(chunk);
     const size = chunk.length + CHUNK_OVERHEAD_BYTES;
     this.#keptBytes += size;
-    const most = this.#filter.mustRead ? ANSWER_MAX_BYTES : KEPT_MAX_BYTES;
+    const most = this.#filter.mustRead ? this.#filter.mostBytes : KEPT_MAX_BYTES;
     if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
     const early = this.#kept ?? [];
     this.#kept = undefined;

@@ -15,9 +15,9 @@ import {
   scanJson,
 } from '@presign/schema';
 import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
-import { readEvent } from '../http/sse.ts';
 import { KnownNames, NameTree, namesJudge } from '../json/names.ts';
 import type { QuotaOwner } from '../share/read-quota.ts';
+import { messagesIn } from './ids/answered-id.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS, writtenIn } from './ids/places.ts';
 import { type RpcId, rpcId } from './ids/rpc-id.ts';
@@ -297,12 +297,11 @@ const SHORT_CHARS = 16_000;
 export const ANSWER_MAX_BYTES = 2 * 1024 * 1024;
 export const ANSWER_MODEST = { depth: 200, parts: 50_000 };
 
-/** An event of a stream. Undefined if it is too long to be read. */
-export const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes));
-
-/** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, or would take long to parse. */
+/** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, and no errors if it would take long to parse. */
 export function readAnswers(text: string): readonly RpcAnswer[] {
-  const value = parseAnswer(text);
+  if (!isQuick(text))
+    return messagesIn(text).flatMap(({ id }) => (id === undefined ? [] : [{ id, error: undefined }]));
+  const value = parseJson(text);
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
   const written = writtenIn(text, Array.isArray(value));
   return all.flatMap((each, i) => {
@@ -312,8 +311,8 @@ export function readAnswers(text: string): readonly RpcAnswer[] {
 }
 
 /** The value of an answer. Undefined if it is no JSON, or would take long to parse. */
-export function parseAnswer(text: string): unknown {
-  if (text.length > ANSWER_MAX_BYTES) return undefined;
-  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), ANSWER_MODEST)) return undefined;
-  return parseJson(text);
-}
+export const parseAnswer = (text: string): unknown => (isQuick(text) ? parseJson(text) : undefined);
+
+const isQuick = (text: string): boolean =>
+  text.length <= SHORT_CHARS ||
+  (text.length <= ANSWER_MAX_BYTES && isModest(Buffer.from(text), ANSWER_MODEST));

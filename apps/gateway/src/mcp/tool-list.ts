@@ -1,7 +1,8 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
 import { afterSpace, membersOf, type Part, partsOf } from '../json/parts.ts';
-import { idAnsweredBy } from './ids/answered-id.ts';
+import { type MessagePart, messagesIn } from './ids/answered-id.ts';
+import { type Edit, withEdits } from './ids/places.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, ANSWER_MODEST, listingIds, waitingIds } from './messages.ts';
@@ -10,24 +11,22 @@ import type { McpCall } from './request.ts';
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
 export class ToolFilter {
   readonly #allowed: ReadonlySet<string>;
-  readonly #isOther: (id: RpcId) => boolean;
+  /** Whether an open request is known by this id, and lists nothing. */
+  readonly isOther: (id: RpcId) => boolean;
 
-  /** @param isOther whether an open request is known by this id, and lists no tools */
   constructor(allowed: Iterable<string>, isOther: (id: RpcId) => boolean = () => false) {
     this.#allowed = new Set(allowed);
-    this.#isOther = isOther;
+    this.isOther = isOther;
   }
 
-  /** Whether an event answers a request that lists no tools, so that it passes as it is, whatever its size. */
-  isOfOther(bytes: Buffer): boolean {
-    const id = idAnsweredBy(bytes);
-    return id !== undefined && this.#isOther(id);
+  /** The messages of an answer or a batch, without those that answer a request that lists no tools. */
+  #unknown(text: string): readonly MessagePart[] {
+    return messagesIn(text).filter(({ id }) => id === undefined || !this.isOther(id));
   }
 
   /** An answer in one piece. Undefined if it may list tools and cannot be read. */
   body(bytes: Buffer): Buffer | undefined {
     if (!mayList(bytes)) return bytes;
-    if (bytes.length > ANSWER_MAX_BYTES) return undefined;
     const text = new TextDecoder().decode(bytes);
     const shown = this.#show(text);
     return shown === text ? bytes : shown === undefined ? undefined : Buffer.from(shown);
@@ -45,8 +44,8 @@ export class ToolFilter {
   }
 
   #event(bytes: Buffer): Buffer | undefined {
-    if (!mayList(bytes) || this.isOfOther(bytes)) return bytes;
-    if (bytes.length > ANSWER_MAX_BYTES || hasManyLines(bytes)) return undefined;
+    if (!mayList(bytes)) return bytes;
+    if (hasManyLines(bytes)) return undefined;
     const event = readEvent(bytes);
     if (!event) return bytes;
     const shown = this.#show(event.data);
@@ -60,16 +59,15 @@ export class ToolFilter {
    * large numbers.
    */
   #show(text: string): string | undefined {
-    if (!isReadable(text)) return undefined;
-    let shown = '';
-    let done = 0;
-    for (const { name, start, end } of listsIn(text)) {
-      const value = name === 'tools' ? this.#list(text, start) : PRIVATE;
-      if (value === undefined) continue;
-      shown += text.slice(done, start) + value;
-      done = end;
-    }
-    return shown + text.slice(done);
+    const unknown = this.#unknown(text);
+    if (!areReadable(unknown.map(({ start, end }) => text.slice(start, end)))) return undefined;
+    const edits = unknown
+      .flatMap(({ start }) => listsIn(text, start))
+      .flatMap(({ name, start, end }): Edit[] => {
+        const value = name === 'tools' ? this.#list(text, start) : PRIVATE;
+        return value === undefined ? [] : [{ start, end, text: value }];
+      });
+    return withEdits(text, edits);
   }
 
   /** The list that begins at `start`, without the tools that are not allowed. Undefined if it has none of these. */
@@ -115,15 +113,21 @@ export const LIST_UNREAD: Refusal = {
 /** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
 const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
 
-const isReadable = (text: string): boolean =>
-  isModest(Buffer.from(text), ANSWER_MODEST) && parseJson(text) !== undefined;
+/** Whether these messages are JSON, and together not too much to be read on the event loop. */
+function areReadable(messages: readonly string[]): boolean {
+  if (messages.reduce((sum, each) => sum + each.length, 0) > ANSWER_MAX_BYTES) return false;
+  return (
+    isModest(Buffer.from(`[${messages.join()}]`), ANSWER_MODEST) &&
+    messages.every((each) => parseJson(each) !== undefined)
+  );
+}
 
 /** Another URL of the server may show other tools, so no cache may give a list to the holders of both (2026-07-28, "Caching"). */
 const PRIVATE = '"private"';
 
-/** The lists of tools in the messages of a JSON-RPC answer or batch, and what says who may share them, in order. */
-function listsIn(text: string): readonly Part[] {
-  const first = afterSpace(text, 0);
+/** The lists of tools in the message, or batch, that begins there, and what says who may share them, in order. */
+function listsIn(text: string, from: number): readonly Part[] {
+  const first = afterSpace(text, from);
   const messages = text[first] === '[' ? partsOf(text, first).map(({ start }) => start) : [first];
   return messages
     .flatMap((message) => membersOf(text, message, 'result'))

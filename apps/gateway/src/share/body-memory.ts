@@ -127,7 +127,7 @@ export class Chunks {
 }
 
 /** The longest event that is waited for. After a longer one the stream passes unread, or ends where its lists of tools are filtered. */
-const EVENT_MAX_BYTES = 16 * 1024 * 1024;
+export const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 /** Memory for incomplete events is reserved in steps of this size. */
 const EVENT_STEP_BYTES = 16 * 1024;
 

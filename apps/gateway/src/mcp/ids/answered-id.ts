@@ -8,6 +8,55 @@ export function idAnsweredBy(bytes: Buffer): RpcId | undefined {
   return data === undefined ? undefined : answeredId(data);
 }
 
+/** A message within a text, and the request that it answers. */
+export type MessagePart = { readonly start: number; readonly end: number; readonly id: RpcId | undefined };
+
+/** The messages of a text, which may be too long to be parsed. A text that is no batch of messages, or of too many, is one part. */
+export function messagesIn(text: string): readonly MessagePart[] {
+  const parts = text.trimStart().startsWith('[') ? batchIn(text) : undefined;
+  return (parts ?? [{ start: 0, end: text.length }]).map(({ start, end }) => ({
+    ...{ start, end },
+    id: answeredId(text.slice(start, end)),
+  }));
+}
+
+/** The objects in a list of nothing else. It does not check that they are JSON. */
+function batchIn(text: string): readonly { start: number; end: number }[] | undefined {
+  const parts: { start: number; end: number }[] = [];
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    switch (text.charCodeAt(i)) {
+      case QUOTE:
+        i = endOfString(text, i);
+        break;
+      case OPEN_OBJECT:
+      case OPEN_LIST:
+        if (depth === 1) parts.push({ start: i, end: i });
+        if (parts.length > BATCH_MOST) return undefined;
+        depth++;
+        break;
+      case CLOSE_OBJECT:
+      case CLOSE_LIST:
+        depth--;
+        if (depth === 1) parts.splice(-1, 1, { start: parts.at(-1)?.start ?? i, end: i + 1 });
+    }
+  }
+  const between = parts.map(({ start }, i) => text.slice(parts[i - 1]?.end ?? 0, start));
+  const isList =
+    parts.every(({ start }) => text.charCodeAt(start) === OPEN_OBJECT) &&
+    between.every((gap, i) => (i === 0 ? BEGINS : GOES_ON).test(gap)) &&
+    ENDS.test(text.slice(parts.at(-1)?.end));
+  return parts.length > 0 && isList ? parts : undefined;
+}
+
+/** Servers answer a batch, which has at most 100 requests, and may add notifications. */
+const BATCH_MOST = 1_000;
+const [BEGINS, GOES_ON, ENDS] = [
+  /^[ \t\r\n]*\[[ \t\r\n]*$/,
+  /^[ \t\r\n]*,[ \t\r\n]*$/,
+  /^[ \t\r\n]*\][ \t\r\n]*$/,
+];
+
 /**
  * The id of the one answer in a text, which may be too long to be parsed. It does not check that the text is JSON. Undefined for a batch,
  * for a request, and where readers may differ.
