@@ -1,18 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { startSandboxMcp } from '@presign/local';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { JAVASCRIPT_LOADER, PYTHON_LOADERS } from './config-loaders.ts';
 import { type Fetched, mayFetch, npxArgs, type Ran, runProgram } from './fetched.ts';
+import { connectRemote, MCP_REMOTE, remoteEnv } from './mcp-remote.ts';
 
-const require = createRequire(import.meta.url);
-const MCP_REMOTE = require.resolve('mcp-remote/dist/proxy.js');
 const PYTHON = process.env.PYTHON ?? 'python3';
 
 let stack: Stack;
@@ -42,7 +38,7 @@ const issueBoth = (max_uses = -1) =>
 describe('mcp-remote, as the document for claude-desktop starts it', () => {
   test.each(['modern', 'older'])('runs tools of the server %s until its uses are spent', async (name) => {
     const { bundle_url } = await issueBoth(2);
-    const client = await connectRemote(await remoteArgs(bundle_url, name));
+    const client = await connectRemote(await remoteArgs(bundle_url, name), folder);
     const echo = () => client.callTool({ name: 'echo', arguments: { message: 'from afar' } });
     for (const _ of [1, 2]) expect(await echo()).toMatchObject({ content: [{ text: 'from afar' }] });
     await expect(echo()).rejects.toMatchObject({ data: { code: 'uses_exhausted', limit: 2, used: 2 } });
@@ -52,7 +48,7 @@ describe('mcp-remote, as the document for claude-desktop starts it', () => {
   test.each(['modern', 'older'])('gives up on a changed token of %s, and begins no login', async (name) => {
     const args = await remoteArgs((await issueBoth()).bundle_url, name);
     const changed = args.map((arg) => arg.replace(/(token=v4\.public\.)./, '$1_'));
-    const { code, stderr } = await runProgram(process.execPath, [MCP_REMOTE, ...changed], ownHome());
+    const { code, stderr } = await runProgram(process.execPath, [MCP_REMOTE, ...changed], remoteEnv(folder));
     expect(code).toBe(1);
     expect(stderr).not.toMatch(/authoriz|browser/i);
   });
@@ -67,16 +63,6 @@ async function remoteArgs(bundleUrl: string, name: string): Promise<string[]> {
   expect([mcpServers[name]?.command, yes, program]).toEqual(['npx', '-y', 'mcp-remote']);
   return args;
 }
-
-async function connectRemote(args: readonly string[]): Promise<Client> {
-  const client = new Client({ name: 'desktop', version: '1.0.0' });
-  const command = { command: process.execPath, args: [MCP_REMOTE, ...args], stderr: 'ignore' as const };
-  await client.connect(new StdioClientTransport({ ...command, env: ownHome() }));
-  return client;
-}
-
-/** Where it would keep what it learns in a login. */
-const ownHome = () => ({ PATH: process.env.PATH ?? '', HOME: folder, MCP_REMOTE_CONFIG_DIR: folder });
 
 describe.skipIf(!mayFetch)('the inspector', () => {
   const inspect = (...args: string[]) =>

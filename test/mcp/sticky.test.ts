@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -7,6 +10,7 @@ import { callTool, textOf } from './clients-scenario.ts';
 import { type Everything, startEverything } from './everything.ts';
 import { ask, at, type Heard, post, send, toolCall, urlOf } from './holder.ts';
 import { openSession } from './listen.ts';
+import { connectRemote } from './mcp-remote.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 const CALLS = 6;
@@ -17,13 +21,17 @@ let upstream: McpUpstream;
 let session: string | undefined;
 let set: string[];
 
+let home: string;
+
 beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'presign-sticky-'));
   stack = await startStack({ providers: {}, gateways: 2 });
   upstream = await startMcpUpstream();
 });
 afterAll(async () => {
   await stack?.close();
   await upstream?.close();
+  rmSync(home, { recursive: true, force: true });
 });
 beforeEach(() => {
   session = 'of-the-server';
@@ -78,6 +86,40 @@ describe.each<Transport>(['http', 'sse'])('two replicas of a server of %s behind
     expect([...used].sort()).toEqual(['route=0', 'route=1']);
     for (const client of clients) await client.close();
   });
+
+  const path = transport === 'http' ? '/mcp' : '/sse';
+  /** Begins a session with mcp-remote and calls a tool. */
+  async function callRemote(url: string): Promise<unknown> {
+    const args = [url, '--allow-http', '--transport', `${transport}-only`];
+    const client = await connectRemote(args, home);
+    const answer = await client.callTool({ name: 'echo', arguments: { message: 'afar' } });
+    await client.close();
+    return answer.content;
+  }
+
+  test('keep six sessions of six of mcp-remote, as they do without the gateway', async () => {
+    const direct = balancer.origin + path;
+    const urls = [direct, await issue({ url: direct, transport })];
+    const sessions = urls.map(async (url) => {
+      for (let i = 0; i < CALLS; i++)
+        expect(await callRemote(url)).toEqual([{ type: 'text', text: 'Echo: afar' }]);
+    });
+    await Promise.all(sessions);
+  });
+
+  // The reference server of the older transport leaves a message of an unknown session without an answer.
+  test.skipIf(transport === 'sse')(
+    'lose a session without its cookie, which is for another host here',
+    async () => {
+      const other = await startBalancer(
+        replicas.map(({ url }) => new URL(url).origin),
+        'Path=/; Domain=example.com',
+      );
+      const url = await issue({ url: other.origin + path, transport });
+      await expect(callRemote(url)).rejects.toThrow();
+      await other.close();
+    },
+  );
 });
 
 test('cookies of the answer to initialize go with the session at every gateway, and never to the holder', async () => {
