@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startSandboxMcp } from '@presign/local';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import type { Upstream } from '../harness/upstream.ts';
+import { type Everything, startEverything } from '../mcp/everything.ts';
 import { AGENTS, type Agent, AIDER } from './agents/agents.ts';
 import { ADD, NOTE, READ, SAYS, SUM, startAgentProvider, WORD } from './agents/provider.ts';
 import { type Ran, runAgent } from './agents/run-agent.ts';
@@ -32,7 +32,8 @@ let upstream: Upstream;
 let stack: Stack;
 /** A gateway whose clock is a day ahead. */
 let tomorrow: string;
-let sandbox: Awaited<ReturnType<typeof startSandboxMcp>>;
+/** A server with the tool `get-sum`, over each transport. */
+let sums: Record<'http' | 'sse', Everything>;
 let project: string;
 let running: Agent;
 const figures: object[] = [];
@@ -43,7 +44,7 @@ beforeAll(async () => {
   writeFileSync(join(project, 'note.txt'), NOTE);
   upstream = await startAgentProvider(() => running.reads?.(project));
   const at = { base_url: upstream.url };
-  sandbox = await startSandboxMcp();
+  sums = { http: await startEverything('http'), sse: await startEverything('sse') };
   stack = await startStack({ providers: { anthropic: at, google: at, openai: at } });
   tomorrow = await stack.addGateway({ now: () => Date.now() + 86_400_000 });
 });
@@ -52,7 +53,7 @@ afterAll(async () => {
   console.table(figures);
   await stack?.close();
   await upstream?.close();
-  await sandbox?.close();
+  for (const server of Object.values(sums ?? {})) await server.close();
   rmSync(project, { recursive: true });
 });
 
@@ -70,12 +71,20 @@ describe.skipIf('skipped' in agents).each(all)('$name', (agent) => {
     expect(ran.calls.map(({ status }) => status)).toEqual(ran.calls.map(() => 200));
   });
 
-  test.skipIf(agent.format === undefined)(
-    "reads a bundle's document, and calls a tool of its server",
+  test.skipIf(agent.format === undefined).each(['http', 'sse'] as const)(
+    "reads a bundle's document, and calls a tool of its server over %s",
     { timeout: RUN_MS },
-    async () => {
-      const { ran } = await prompt(agent, ADD, { cost_limit: DOLLARS_5 }, 'mcp');
+    async (transport) => {
+      const bundle = await issueBundle(agent, transport);
+      const { ran } = await prompt(
+        agent,
+        ADD,
+        { cost_limit: DOLLARS_5 },
+        `mcp ${transport}`,
+        bundle.document,
+      );
       expect(ran.reads).toContain(SUM);
+      expect(await bundle.used()).toBe(1);
     },
   );
 
@@ -100,7 +109,7 @@ describe.skipIf('skipped' in agents).each(all)('$name', (agent) => {
 });
 
 /** Runs an agent on a URL of its own. */
-async function prompt(agent: Agent, text: string, limits: object, what: string) {
+async function prompt(agent: Agent, text: string, limits: object, what: string, bundle?: string) {
   running = agent;
   const { provider, paths, least } = agent;
   const issued = await stack.issue({ provider, path: paths, client_api_key: 'sk-agent', ...limits });
@@ -114,7 +123,6 @@ async function prompt(agent: Agent, text: string, limits: object, what: string) 
   const url =
     what === 'token_expired' ? issued.url.replace(stack.gatewayUrls[0] ?? '', tomorrow) : issued.url;
   const before = upstream.seen.length;
-  const bundle = what === 'mcp' ? await documentOf(agent) : undefined;
   const ran = await runAgent(
     stack,
     agent,
@@ -126,11 +134,19 @@ async function prompt(agent: Agent, text: string, limits: object, what: string) 
   return { ran, used, reached: upstream.seen.length - before };
 }
 
-/** A bundle of a server with the tool `add`, as the agent's file has it. */
-async function documentOf({ format = '' }: Agent): Promise<string> {
-  const servers = [{ name: 'sums', url: sandbox.url, transport: 'http' }];
-  const { bundle_url } = await stack.issueMcp({ servers });
-  return (await fetch(`${bundle_url}?format=${format}`)).text();
+/** A bundle of a server with the tool `get-sum`, as the agent's file has it, and how many of its uses count. */
+async function issueBundle({ format = '' }: Agent, transport: 'http' | 'sse') {
+  const { url } = sums[transport];
+  const issued = await stack.issueMcp({ servers: [{ name: 'sums', url, transport }] });
+  const { bundle_url, session_id } = issued;
+  const document = await (await fetch(format === '' ? bundle_url : `${bundle_url}?format=${format}`)).text();
+  const used = async () => {
+    const headers = { authorization: `Bearer ${stack.apiKey}` };
+    const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${session_id}`, { headers });
+    const { grants } = (await answer.json()) as { grants: { live: { used: number } }[] };
+    return grants[0]?.live.used;
+  };
+  return { document, used };
 }
 
 function placeOf() {

@@ -48,25 +48,52 @@ function split(url: string): { base: string; token: string } {
   return { base, token };
 }
 
+const NO_SERVERS = '{"mcpServers":{}}';
+
 /** The URL up to the part that the agent adds. */
 const upTo = (url: string, part: string): string => url.slice(0, url.indexOf(part));
 
-const claudeCode: Agent = {
-  name: 'Claude Code',
-  package: '@anthropic-ai/claude-code',
+const CLAUDE = {
   provider: 'anthropic',
   paths: ['/v1/messages', '/v1/messages/count_tokens'],
   model: 'claude-opus-5-5',
   least: { model: 'claude-haiku-4-5', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] },
-  reads: (project) => ({ name: 'Read', input: { file_path: join(project, 'note.txt') } }),
-  start: ({ packages, home }, url, prompt) => {
+  reads: (project: string) => ({ name: 'Read', input: { file_path: join(project, 'note.txt') } }),
+  format: 'claude-code',
+} as const;
+/** The tools that Claude Code may use unasked. */
+const ALLOWED = ['Read', 'mcp__sums__get-sum'];
+
+const claudeCode: Agent = {
+  ...CLAUDE,
+  name: 'Claude Code',
+  package: '@anthropic-ai/claude-code',
+  start: ({ packages, home, bundle = NO_SERVERS }, url, prompt) => {
     const { base, token } = split(url);
     const env = { ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token };
     writeJson(join(home, '.claude/settings.json'), { env });
+    const servers = join(home, '.mcp.json');
+    write(servers, bundle);
     const program = join(packages, '@anthropic-ai/claude-code-linux-x64/claude');
     return {
-      command: [program, '-p', prompt, '--allowedTools', 'Read'],
+      command: [program, '-p', prompt, '--mcp-config', servers, '--allowedTools', ALLOWED.join()],
       env: { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    };
+  },
+};
+
+const claudeAgentSdk: Agent = {
+  ...CLAUDE,
+  name: 'Claude Agent SDK',
+  package: '@anthropic-ai/claude-agent-sdk',
+  start: ({ packages, node, bundle = NO_SERVERS }, url, prompt) => {
+    const { base, token } = split(url);
+    return {
+      command: [node, join(packages, '../claude-agent-sdk.mjs'), prompt, bundle, ALLOWED.join()],
+      env: {
+        ...{ ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token, ANTHROPIC_MODEL: CLAUDE.model },
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      },
     };
   },
 };
@@ -79,7 +106,8 @@ const codex: Agent = {
   model: 'gpt-6.1-sol',
   least: { model: 'gpt-4o-mini', input: 'x', max_output_tokens: 16 },
   reads: () => ({ name: 'exec_command', input: { cmd: 'cat note.txt' } }),
-  start: ({ packages, node, home }, url, prompt) => {
+  format: 'codex',
+  start: ({ packages, node, home, bundle = '' }, url, prompt) => {
     const { base, token } = split(url);
     const settings = [
       `model = "${codex.model}"`,
@@ -90,6 +118,8 @@ const codex: Agent = {
       `base_url = "${base}/v1"`,
       'wire_api = "responses"',
       `http_headers = { Authorization = "Bearer ${token}" }`,
+      // By default it does not wait for a program that npx has to fetch first.
+      bundle.replace(/^command = .*/m, '$&\nrequired = true\nstartup_timeout_sec = 60'),
     ];
     write(join(home, '.codex/config.toml'), settings.join('\n'));
     const program = join(packages, '@openai/codex/bin/codex.js');
@@ -111,8 +141,10 @@ const geminiCli: Agent = {
   model: 'gemini-2.5-flash',
   least: { contents: [{ parts: [{ text: 'x' }] }], generationConfig: { maxOutputTokens: 1 } },
   reads: (project) => ({ name: 'read_file', input: { file_path: join(project, 'note.txt') } }),
-  start: ({ packages, node, home }, url, prompt) => {
+  format: 'gemini-cli',
+  start: ({ packages, node, home, bundle = NO_SERVERS }, url, prompt) => {
     const settings = {
+      ...(JSON.parse(bundle) as object),
       security: { auth: { selectedType: 'gemini-api-key' } },
       telemetry: { enabled: false },
       privacy: { usageStatisticsEnabled: false },
@@ -166,7 +198,8 @@ const continueCli: Agent = {
   paths: ['/v1/responses', '/v1/chat/completions'],
   least: { model: 'gpt-4o-mini', input: 'x', max_output_tokens: 16 },
   package: '@continuedev/cli',
-  start: ({ packages, node, home }, url, prompt) => {
+  format: '',
+  start: ({ packages, node, home, bundle = NO_SERVERS }, url, prompt) => {
     const { base, token } = split(url);
     const model = {
       name: 'presign',
@@ -181,14 +214,25 @@ const continueCli: Agent = {
       version: '1.0.0',
       schema: 'v1',
       models: [{ ...model, roles: ['chat'] }],
+      mcpServers: continueServers(bundle),
     });
     const program = join(packages, '@continuedev/cli/dist/cn.js');
     return {
-      command: [node, program, '--config', config, '-p', prompt],
+      command: [node, program, '--config', config, '--auto', '-p', prompt],
       env: { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_ENABLE_TELEMETRY: '0' },
     };
   },
 };
+
+/** https://docs.continue.dev/customize/deep-dives/mcp: a list of servers, each with its name. */
+function continueServers(bundle: string): readonly object[] {
+  const { mcpServers } = JSON.parse(bundle) as {
+    mcpServers: Record<string, { url: string; transport: string }>;
+  };
+  return Object.entries(mcpServers).map(([name, { url, transport }]) => ({
+    ...{ name, url, type: transport === 'http' ? 'streamable-http' : 'sse' },
+  }));
+}
 
 /** Its environment of Python is large, so it runs where `AIDER` is its program. It has no tools of the API. */
 const aider: Agent = {
@@ -220,5 +264,5 @@ const aider: Agent = {
   },
 };
 
-export const AGENTS: readonly Agent[] = [claudeCode, codex, geminiCli, opencode, continueCli];
+export const AGENTS: readonly Agent[] = [claudeCode, claudeAgentSdk, codex, geminiCli, opencode, continueCli];
 export const AIDER: Agent = aider;

@@ -9,11 +9,16 @@ export const WORD = 'quince';
 /** The prompt that the model answers with a tool call. */
 export const READ = 'Read note.txt and say its word';
 
-/** The prompt that the model answers with a call of an MCP server's tool `add`, and the sum that it repeats. */
+/** The prompt that the model answers with a call of an MCP server's tool `get-sum`, and the sum that it repeats. */
 export const ADD = 'Add 111111 and 222222 with the tool';
 export const SUM = '333333';
 
-export type ToolCall = { readonly name: string; readonly input: object };
+/** `input` is a text for a tool that takes one. */
+export type ToolCall = { readonly name: string; readonly input: object | string };
+
+/** Agents forget a call whose id they know. */
+let calls = 0;
+const newId = (prefix: string): string => `${prefix}_${++calls}`;
 
 type Reply = { readonly text: string } | { readonly call: ToolCall };
 type Event = object & { readonly type: string };
@@ -48,10 +53,19 @@ function replyTo(asked: string, toolOf: () => ToolCall | undefined): Reply {
   return call === undefined ? { text: SAYS } : { call };
 }
 
-/** The tool `add` as the agent names it: some put the server's name before it. */
+/** The tool `get-sum` as the agent names it: most put the server's name before it. */
 function addOf(asked: string): ToolCall | undefined {
-  const name = /"name":"([\w-]*add)"/.exec(asked)?.[1];
-  return name === undefined ? undefined : { name, input: { a: 111_111, b: 222_222 } };
+  const input = { a: 111_111, b: 222_222 };
+  const name = /"name":"([\w-]*get-sum)"/.exec(asked)?.[1];
+  if (name !== undefined) return { name, input };
+  // Codex runs the model's program, which calls tools, and names some of them only there.
+  if (asked.includes('Deferred tool namespaces'))
+    return { name: 'exec', input: `text(await tools.mcp__sums__get_sum(${JSON.stringify(input)}))` };
+  // Claude Code names its tools, and has their schemas ready for a search.
+  const deferred = /mcp__sums__get-sum/.exec(asked)?.[0];
+  if (deferred === undefined) return undefined;
+  const query = `select:${deferred}`;
+  return asked.includes(query) ? { name: deferred, input } : { name: 'ToolSearch', input: { query } };
 }
 
 const sendJson = (response: ServerResponse, body: object) =>
@@ -73,7 +87,7 @@ function sendMessages(response: ServerResponse, model: string, stream: boolean, 
   const stop_reason = 'call' in reply ? 'tool_use' : 'end_turn';
   const block =
     'call' in reply
-      ? { type: 'tool_use', id: 'toolu_1', name: reply.call.name, input: reply.call.input }
+      ? { type: 'tool_use', id: newId('toolu'), name: reply.call.name, input: reply.call.input }
       : { type: 'text', text: reply.text };
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model, stop_sequence: null, usage };
   if (!stream) {
@@ -111,7 +125,7 @@ function responses(model: string, reply: Reply): readonly Event[] {
       output_index: 0,
       item: { ...item, status: 'in_progress' },
     } as Event,
-    ...('text' in reply ? [textDelta(reply.text)] : []),
+    ...('text' in reply ? [textDelta(reply.text)] : argumentsOf(item)),
     { type: 'response.output_item.done', output_index: 0, item } as Event,
     { type: 'response.completed', response } as Event,
   ];
@@ -126,14 +140,36 @@ const textDelta = (delta: string): Event =>
     delta,
   }) as Event;
 
+/** Continue reads the arguments here. */
+const argumentsOf = ({
+  id,
+  ...item
+}: {
+  readonly id: string;
+  readonly arguments?: string;
+}): readonly Event[] =>
+  item.arguments === undefined
+    ? []
+    : [
+        {
+          type: 'response.function_call_arguments.delta',
+          output_index: 0,
+          item_id: id,
+          delta: item.arguments,
+        } as Event,
+        { type: 'response.function_call_arguments.done', output_index: 0, item_id: id, ...item } as Event,
+      ];
+
 const messageItem = (text: string) => ({
   ...{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' },
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
 const calledItem = ({ input, ...named }: ToolCall) => ({
-  ...{ type: 'function_call', id: 'fc_1', call_id: 'call_1', status: 'completed' },
-  ...{ ...named, arguments: JSON.stringify(input) },
+  ...{ call_id: newId('call'), status: 'completed', ...named },
+  ...(typeof input === 'string'
+    ? { type: 'custom_tool_call', id: newId('ctc'), input }
+    : { type: 'function_call', id: newId('fc'), arguments: JSON.stringify(input) }),
 });
 
 /** https://platform.openai.com/docs/api-reference/chat-streaming */
@@ -159,7 +195,7 @@ function sendChat(response: ServerResponse, model: string, stream: boolean, repl
 }
 
 const chatCall = ({ name, input }: ToolCall) => ({
-  ...{ index: 0, id: 'call_1', type: 'function' },
+  ...{ index: 0, id: newId('call'), type: 'function' },
   function: { name, arguments: JSON.stringify(input) },
 });
 
