@@ -14,6 +14,7 @@ const priced: Pricing = {
   rates: {},
   cost: ({ input_tokens }) => input_tokens,
   lines: ({ input_tokens: count = 0 }) => [{ unit: 'input_tokens', count, rate: 1_000_000 }],
+  dearestShort: 1,
   dearestInput: 1,
   dearestOutput: 1,
   contextWindow: undefined,

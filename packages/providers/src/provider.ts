@@ -97,8 +97,11 @@ export type Provider = {
   modelFields?: readonly string[];
   /** Its name in the conventions of OpenTelemetry (`gen_ai.provider.name`). Absent: its id. */
   traceName?: string;
-  /** Its streams state the whole billed input at their start. That holds for its own servers alone, not for others that speak its API. */
-  statesInput?: true;
+  /**
+   * The vendor's own servers, of which two things are known that others may do otherwise: streams state the whole billed input at their
+   * start, and a cache lasts five minutes unless the body asks for an hour.
+   */
+  isOwnHost?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */
   encodings?: ReadonlyMap<string, Encoding>;
   /** Names of the vendor in the model names of resellers: `mistralai` in `mistralai/codestral`. */

@@ -30,6 +30,8 @@ export type Bound = {
    * is not true. Absent: it may read it more than once, or the dialect does not know.
    */
   readonly leastInput?: number;
+  /** Nothing in the body asks for a cache that lasts longer than five minutes. Absent: something may. */
+  readonly isShortCache?: true;
   /** Most units of everything else that is billed: `{ web_searches: 5 }`. */
   readonly fees: Usage;
   /** Undefined if the endpoint has no output that is billed (embeddings, rerank). */

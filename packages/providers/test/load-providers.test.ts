@@ -34,7 +34,7 @@ describe('a providers file', () => {
       models: undefined,
       makerNames: undefined,
       priceList: undefined,
-      statesInput: undefined,
+      isOwnHost: undefined,
       slashedIds: [],
       knowledge: BUNDLED,
       pricing: new Map([
@@ -53,7 +53,7 @@ describe('a providers file', () => {
     ['in plain HTTP', { base_url: 'http://api.anthropic.com' }, undefined],
     ['at an address that only begins alike', { base_url: 'https://api.anthropic.com.example' }, undefined],
   ])('a vendor %s states its input only if the server is its own', (_, entry, states) => {
-    expect(load({ anthropic: { ...entry, answer_headers: [] } }).get('anthropic')?.statesInput).toBe(states);
+    expect(load({ anthropic: { ...entry, answer_headers: [] } }).get('anthropic')?.isOwnHost).toBe(states);
   });
 
   it('has the strictest rules of the providers that it extends, in whatever order they are', () => {

@@ -120,7 +120,7 @@ export function worstCase(
     limited.costLimited && covering ? holdOf(provider, model, covering, { bound, output }) : undefined;
   if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
   const sent = hold && covering && spend.withHighestPrice?.(standard, covering.rates);
-  const leastInput = provider.statesInput && bound.leastInput;
+  const leastInput = provider.isOwnHost && bound.leastInput;
   const askedTokens = bound.output?.asked ?? 0;
   const known = { spend, model, pricing, inputTokens, leastInput, askedTokens };
   return { ...known, body: sent || standard, hold, worstTokens, hasOutput: output !== undefined };

@@ -1,8 +1,8 @@
 import { nestedWithin } from '../bounds/count-text.ts';
 import type { Dialect, ModelInPath } from '../dialect.ts';
-import { isJsonObject, type JsonObject } from '../json.ts';
+import type { JsonObject } from '../json.ts';
 import type { Bounded, CallFacts, DialectSpend } from '../spend.ts';
-import { anthropicMessages, DEEPEST } from './messages.ts';
+import { anthropicMessages, cachesForHour, DEEPEST } from './messages.ts';
 
 /** The differences between the clouds that serve Claude. */
 type Cloud = {
@@ -55,15 +55,6 @@ const CACHED_FOR_HOUR = {
   param: 'cache_control.ttl',
   reason: 'the price list has no rate for tokens that are cached for an hour',
 };
-
-/** Whether a body asks for a cache that lasts longer than five minutes. */
-function cachesForHour(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(cachesForHour);
-  if (!isJsonObject(value)) return false;
-  const { cache_control: cache } = value;
-  const isShort = !isJsonObject(cache) || [undefined, null, '5m'].includes(cache.ttl as string);
-  return !isShort || Object.values(value).some(cachesForHour);
-}
 
 const HARMLESS_BETAS = anthropicMessages.spend?.harmlessHeaderValues?.['anthropic-beta'];
 

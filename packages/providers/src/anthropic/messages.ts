@@ -107,11 +107,21 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
     bound: {
       inputTokens: input.tokens,
       ...(tools.passes === 1 && { leastInput: leastInputOf(body) }),
+      ...(!cachesForHour(body) && { isShortCache: true }),
       fees: tools.fees,
       // `max_tokens` may bound each turn of a server tool alone, so each is held.
       output: { ...output, times: tools.passes, coversReasoning: true },
     },
   };
+}
+
+/** Whether a body asks for a cache that lasts longer than five minutes, which is the default (`@anthropic-ai/sdk` 1.14, CacheControlEphemeral). */
+export function cachesForHour(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(cachesForHour);
+  if (!isJsonObject(value)) return false;
+  const { cache_control: cache } = value;
+  const isShort = !isJsonObject(cache) || [undefined, null, '5m'].includes(cache.ttl as string);
+  return !isShort || Object.values(value).some(cachesForHour);
 }
 
 /** A system message may be left out of later turns (`clear_at`). */

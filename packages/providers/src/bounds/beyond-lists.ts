@@ -64,8 +64,7 @@ export function boundBeyond(
   let [rest, facts, added] = [body, call, NOTHING_ADDED];
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     const judged = boundBody(rest, facts);
-    if (!('unbounded' in judged))
-      return added === NOTHING_ADDED ? judged : { bound: withAdded(judged.bound, added) };
+    if (!('unbounded' in judged)) return turn === 0 ? judged : { bound: withAdded(judged.bound, added) };
     if (!judged.unbounded.isUnknown) return judged;
     const name = nameOfPlace(judged.unbounded, rest);
     const declared = places.get(name);
@@ -97,9 +96,9 @@ function withFees(added: Added, declared: Declared, times: number): Added {
   return { fees, runs: added.runs + runs * times };
 }
 
-/** Each run reads the whole input again, and writes as much as the first. */
-function withAdded(bound: Bound, { fees, runs }: Added): Bound {
-  const { leastInput: _, ...rest } = bound;
+/** Each run reads the whole input again, and writes as much as the first. A part that is declared may ask for a longer cache. */
+function withAdded({ isShortCache: _, ...bound }: Bound, { fees, runs }: Added): Bound {
+  const { leastInput: __, ...rest } = bound;
   const all = { ...bound.fees };
   for (const [unit, most] of Object.entries(fees)) all[unit] = (all[unit] ?? 0) + most;
   if (runs === 0) return { ...bound, fees: all };

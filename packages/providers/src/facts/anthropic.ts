@@ -1,6 +1,6 @@
 import type { Group, Most, Names } from './fact.ts';
 
-/** Fields of a message request. The dearest input rate covers cache writes, those for an hour included. */
+/** Fields of a message request. The input rate of a hold covers cache writes, and those for an hour if a part of the body asks for them (`isShortCache`). */
 export const MESSAGES_FIELDS = {
   at: '',
   of: 'fields',

@@ -207,10 +207,10 @@ function providerOf(
   };
 }
 
-/** A provider at an address of the operator. Another server than the vendor's own may not state what it bills before its answer. */
-function movedTo(address: string, { originIn: _, statesInput, ...fixed }: Provider): Provider {
+/** A provider at an address of the operator. Another server than the vendor's own may not do what is known of those. */
+function movedTo(address: string, { originIn: _, isOwnHost, ...fixed }: Provider): Provider {
   const isOwn = fixed.baseUrl !== undefined && new URL(address).origin === new URL(fixed.baseUrl).origin;
-  return { ...fixed, ...(isOwn && statesInput && { statesInput }) };
+  return { ...fixed, ...(isOwn && isOwnHost && { isOwnHost }) };
 }
 
 const withDeclared = (
@@ -253,7 +253,7 @@ function extended(
     resells: ___,
     ...described
   } = first;
-  const { makerNames: ____, encodings: _____, statesInput: ______, unitPrices: _______, ...api } = described;
+  const { makerNames: ____, encodings: _____, isOwnHost: ______, unitPrices: _______, ...api } = described;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );

@@ -14,6 +14,7 @@ import {
   otherUnits,
   type Pricing,
   tokensMicrousd,
+  withoutHour,
 } from './price.ts';
 import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
@@ -60,6 +61,7 @@ export function listedPricing(
   if (!prices.every(isPriced)) return undefined;
   const rates = { ...published, ...known?.rates, ...ratesOf(prices) };
   const dearestInput = dearestListed('input', rates, prices);
+  const dearestShort = dearestListed('input', withoutHour(rates), prices);
   const dearestOutput = dearestListed('output', rates, prices);
   const covers = (unit: string): boolean => {
     const media = MEDIA_KINDS.find((kind) => unit === `${kind}_tokens`);
@@ -95,6 +97,7 @@ export function listedPricing(
       return linesOf(usage, costMicrousd, tokenRate, (unit) => rates[unit]);
     },
     dearestInput,
+    dearestShort,
     dearestOutput,
     contextWindow: entry.context_window,
     isByHour: isByHour(entry),
@@ -219,9 +222,12 @@ function dearestListed(
   const keys = whole === 'input' ? /^(?:input|cache)_.*mtok$/ : /^output_.*mtok$/;
   const listedRates = prices
     .flatMap((price) => Object.entries(price))
-    .flatMap(([key, value]) => (keys.test(key) ? ratesIn(value).map(microusdOf) : []));
+    .flatMap(([key, value]) => (keys.test(key) && !isKnown(key) ? ratesIn(value).map(microusdOf) : []));
   return Math.max(known, ...listedRates);
 }
+
+/** Whether a rate of a list is in `ratesOf`. */
+const isKnown = (key: string): boolean => TOKEN_KINDS.some((kind) => tokenKey(kind) === key);
 
 const TEXT: ReadonlySet<TokenKind> = new Set([
   ...(['input', 'cache_read', 'cache_write', 'cache_write_1h'] as const),

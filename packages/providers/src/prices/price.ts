@@ -29,6 +29,8 @@ export type Pricing = {
    * the price has no rate for such tokens: a model that reads pages or seconds, or writes none.
    */
   readonly dearestInput: number | undefined;
+  /** The same, without cache writes for an hour. */
+  readonly dearestShort: number | undefined;
   readonly dearestOutput: number | undefined;
   /** The model's context window in tokens, if the list states it. */
   readonly contextWindow: number | undefined;
@@ -67,6 +69,7 @@ export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
     },
     lines: (usage, cost) => linesOf(usage, cost, tokenRate, (unit) => price[unit]),
     dearestInput: dearestOf(price, 'input'),
+    dearestShort: dearestOf(withoutHour(price), 'input'),
     dearestOutput: dearestOf(price, 'output'),
     contextWindow: undefined,
     fees: (used) => feesOf(price, used),
@@ -97,6 +100,9 @@ export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number 
   if (rates[whole] === undefined) return undefined;
   return Math.max(...kindsOf(whole).map((kind) => rates[kind] ?? 0));
 }
+
+/** Rates without the one of cache writes for an hour. */
+export const withoutHour = ({ cache_write_1h: _, ...rates }: ModelPrice): ModelPrice => rates;
 
 /** The kinds of tokens that are input, or output. */
 export const kindsOf = (whole: 'input' | 'output') =>
@@ -184,6 +190,7 @@ export function dearerOf(a: Pricing, b: Pricing): Pricing {
     },
     lines: (usage, cost) => (a.cost(usage) === cost ? a : b).lines(usage, cost),
     dearestInput: dearer(a.dearestInput, b.dearestInput),
+    dearestShort: dearer(a.dearestShort, b.dearestShort),
     dearestOutput: dearer(a.dearestOutput, b.dearestOutput),
     contextWindow:
       a.contextWindow === undefined || b.contextWindow === undefined

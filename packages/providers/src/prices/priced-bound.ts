@@ -11,7 +11,7 @@ export function pricedBound(
   provider: Provider,
   model: string,
   pricing: Pricing,
-  { inputTokens, fees, output }: Bound,
+  { inputTokens, isShortCache, fees, output }: Bound,
 ): PricedBound | { readonly unbounded: Unbounded } {
   const without = (units: string) => ({
     unbounded: {
@@ -24,7 +24,8 @@ export function pricedBound(
     const unpriced = Object.entries(fees).filter(([unit, n]) => pricing.fees({ [unit]: n }) === undefined);
     return without(unpriced.map(([unit]) => unit).join(', '));
   }
-  const inputRate = inputTokens === 0 ? 0 : pricing.dearestInput;
+  const dearest = isShortCache && provider.isOwnHost ? pricing.dearestShort : pricing.dearestInput;
+  const inputRate = inputTokens === 0 ? 0 : dearest;
   if (inputRate === undefined) return without('input tokens');
   const outputRate = output ? pricing.dearestOutput : 0;
   if (outputRate === undefined) return without('output tokens');

@@ -25,7 +25,7 @@ export const anthropic: Provider = {
   answerHeaders: ['anthropic-*'],
   refusals: 'undocumented',
   modelFields: ['fallbacks'],
-  statesInput: true,
+  isOwnHost: true,
   models: rowsOf(FACTS.MODELS),
   cacheWrites: claudeWrites,
   makerNames: ['anthropic'],

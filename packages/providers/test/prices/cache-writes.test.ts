@@ -109,6 +109,54 @@ describe('a cache write of an hour', () => {
     }
   });
 
+  const minutes = { cache_control: { type: 'ephemeral', ttl: '5m' } };
+  const result = (more: object) => ({ type: 'tool_result', tool_use_id: 't', ...more });
+  const SHORT: readonly JsonObject[] = [
+    turn(text),
+    { ...turn(text), cache_control: { type: 'ephemeral' } },
+    turn([{ type: 'text', text, ...minutes }]),
+    {
+      ...turn(text),
+      tools: [{ name: 't', input_schema: { properties: { ttl: { enum: ['1h'] } } }, ...minutes }],
+    },
+  ];
+  const LONG = [
+    ...ASKS.slice(0, 4),
+    turn([result({ content: [{ type: 'text', text, ...mark }] })]),
+    turn([{ type: 'text', text, cache_control: { type: 'ephemeral', ttl: 3_600 } }]),
+    { ...turn(text), new_field: { cache_control: '1h' } },
+  ];
+
+  test.each([
+    ['at Anthropic', {}, SHORT, 1.25],
+    ['at Anthropic, for which a part may ask', {}, LONG, 2],
+    ['at another server that speaks its API', { base_url: 'https://mine.example' }, [...SHORT, ...LONG], 2],
+  ])('is held %s', (_, at, bodies, times) => {
+    const pricing = { 'claude-x': { input: 1_000_000, output: 1_000_000 } };
+    const own = { ...at, pricing, harmless_fields: ['new_field'] };
+    const provider = loadProviders(JSON.stringify({ anthropic: own })).get('anthropic');
+    for (const body of bodies) {
+      const call = provider && heldFor(provider, '/v1/messages', 'claude-x', body);
+      expect(call?.held, JSON.stringify(body).replaceAll(text, 'x')).toBe(
+        Math.ceil(times * (call?.tokens ?? Number.NaN)),
+      );
+    }
+  });
+
+  test('leaves the dearest of the other rates to a call that does not ask for it, in each list', () => {
+    for (const list of BUNDLED_PRICES.layers.flat()) {
+      const prices = { id: list.id, layers: [[list]] };
+      const { models } = list.providers.get('anthropic') ?? expect.unreachable();
+      const anthropic = BUILT_IN_PROVIDERS.get('anthropic') ?? expect.unreachable();
+      for (const { id } of models) {
+        const pricing = pricingOf(anthropic, id, { ...NOW, prices });
+        const { cache_write = 0, cache_write_1h = 0, input = 0 } = pricing?.rates ?? {};
+        expect([id, pricing?.dearestShort ?? 0]).toEqual([id, Math.max(input, cache_write)]);
+        expect([id, pricing?.dearestInput ?? 0]).toEqual([id, Math.max(input, cache_write, cache_write_1h)]);
+      }
+    }
+  });
+
   test.each([
     ['bedrock', 'us.anthropic.claude-sonnet-4-5-20250929-v1:0', 6_600],
     ['bedrock', 'global.anthropic.claude-haiku-4-5-20251001-v1:0', 2_000],
