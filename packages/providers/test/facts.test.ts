@@ -11,6 +11,7 @@ import * as CHAT from '../src/facts/openai/chat.ts';
 import * as COMPLETIONS from '../src/facts/openai/completions.ts';
 import * as IMAGES from '../src/facts/openai/images.ts';
 import * as RESPONSES from '../src/facts/openai/responses.ts';
+import { BUILT_IN_PROVIDERS } from '../src/index.ts';
 import { isJsonObject, type JsonObject } from '../src/json.ts';
 import { endpoint } from './spend/native-call.ts';
 
@@ -72,6 +73,18 @@ describe('facts about the world', () => {
     const { names = [], models = {} } = list as { names?: readonly string[]; models?: JsonObject };
     expect(repeated(names)).toEqual([]);
     expect(repeated(Object.keys(models).map((name) => name.toLowerCase()))).toEqual([]);
+  });
+});
+
+describe('a built-in provider', () => {
+  const known = new Set(
+    lists.flatMap(([, list]) => Object.values(list as { names?: unknown; matching?: unknown })),
+  );
+  it.each([...BUILT_IN_PROVIDERS.values()])('$id has its lists and patterns from the facts', (provider) => {
+    const { answerHeaders, slashedIds, modelFields, listedModels, liteLlmModels, rules } = provider;
+    const own = { answerHeaders, slashedIds, modelFields, listedModels, liteLlmModels };
+    for (const [name, list] of Object.entries({ ...own, refusedModels: rules.refusedModels }))
+      if (list !== undefined) expect([name, known.has(list)]).toEqual([name, true]);
   });
 });
 

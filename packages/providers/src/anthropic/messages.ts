@@ -65,7 +65,7 @@ export const anthropicMessages: Dialect = {
  * https://openrouter.ai/docs/guides/best-practices/prompt-caching (both 2026-11)
  */
 export const claudeWrites = (model: string): CacheWrites | undefined =>
-  /claude/i.test(model) ? { short: 1.25, hour: 2 } : undefined;
+  FACTS.CACHE_WRITES.matching.test(model.toLowerCase()) ? FACTS.CACHE_WRITES.times : undefined;
 
 /** Every field of a message request that may pass. */
 const MESSAGES_FIELDS = compileGroup(FACTS.MESSAGES_FIELDS, {
@@ -83,8 +83,7 @@ const MESSAGE = compileGroup(FACTS.MESSAGE, { ...JUDGED, content: apart(anthropi
 
 /** Deeper than any request needs. A body is walked by recursion. */
 export const DEEPEST = 100;
-/** Structured output adds a system prompt whose length is not documented. */
-export const FORMAT_PROMPT = 2_048;
+export const FORMAT_PROMPT = FACTS.FORMAT_PROMPT.most;
 /** Tokens left for the answer after a thinking budget, when the call has no bound of its own. */
 const ANSWER = 4_096;
 

@@ -1,4 +1,4 @@
-import type { Group, Most, Names } from './fact.ts';
+import type { Group, Most, Names, Writes } from './fact.ts';
 
 /** Fields of a message request. The input rate of a hold covers cache writes, and those for an hour if a part of the body asks for them (`isShortCache`). */
 export const MESSAGES_FIELDS = {
@@ -265,4 +265,19 @@ export const LOOPS: Most = {
     'https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools#the-server-side-loop-and-pause_turn',
   date: '2026-11-27',
   most: 10,
+};
+
+/** Structured output adds a system prompt whose length is not documented: far more than any that is known. */
+export const FORMAT_PROMPT: Most = {
+  source: 'https://platform.claude.com/docs/en/build-with-claude/structured-outputs',
+  date: '2026-11-21',
+  most: 2_048,
+};
+
+/** A cache write of Claude, for five minutes and for an hour. */
+export const CACHE_WRITES: Writes = {
+  source: 'https://platform.claude.com/docs/en/about-claude/pricing#prompt-caching',
+  date: '2026-11-26',
+  matching: /claude/,
+  times: { short: 1.25, hour: 2 },
 };

@@ -1,4 +1,4 @@
-import type { Group, Names } from './fact.ts';
+import type { Group, Matching, Names } from './fact.ts';
 
 /** Fields of Converse. */
 export const CONVERSE_FIELDS = {
@@ -150,4 +150,47 @@ export const PRICED_HEADERS: Names = {
     'x-amzn-bedrock-performanceconfig-latency',
     'x-amzn-bedrock-service-tier',
   ],
+};
+
+/**
+ * Claude 4.5 and later, and the names of their inference profiles. They have one price for the global endpoint and one, a tenth higher, for
+ * every other. Other models have a price for each region, or for extended access, which the list does not tell apart. Each name is
+ * written out, because the list matches names by their beginning.
+ */
+export const LISTED: Matching = {
+  source:
+    'https://platform.claude.com/docs/en/build-with-claude/claude-on-amazon-bedrock, Global vs regional endpoints',
+  date: '2026-11-26',
+  matching:
+    /^(?:(?:global|us|eu|apac|au|jp)\.)?anthropic\.claude-(?:haiku-4-5-20251001|sonnet-4-5-20250929|opus-4-5-20251101|(?:opus-4-[678]|sonnet-4-6|sonnet-5|opus-5|opus-5-5|fable-5|fable-5-1))(?:-v\d(?::\d)?)?$/,
+};
+
+/**
+ * Inference profiles. A model without one has the price of the global endpoint in LiteLLM's list (`anthropic.claude-sonnet-4-6`), but runs in the
+ * region of its key, which costs more.
+ */
+export const LISTED_BY_LITE_LLM: Matching = {
+  source: 'the list of litellm 1.109.1',
+  date: '2026-11-26',
+  matching: /^(?:global|us|eu|apac|au|jp)\./,
+};
+
+/** Paths whose model has a slash: an inference profile or a provisioned model may be named by its ARN. */
+export const SLASHED_IDS: Names = {
+  source: 'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, modelId',
+  date: '2026-11-26',
+  names: [
+    '/model/*/converse',
+    '/model/*/converse-stream',
+    '/model/*/invoke',
+    '/model/*/invoke-with-response-stream',
+    '/model/*/count-tokens',
+  ],
+};
+
+/** Headers of its answers that pass. Those of InvokeModel state tokens and guardrails. */
+export const ANSWER_HEADERS: Names = {
+  source: '`@aws-sdk/client-bedrock-runtime` 3.1164, which reads the request id and the type of an error',
+  date: '2026-11-26',
+  names: ['x-amzn-*', 'x-amz-*', 'amazon-bedrock-*'],
 };

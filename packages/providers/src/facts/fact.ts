@@ -1,5 +1,5 @@
 import type { VendorRefusal } from '../refusals.ts';
-import type { FEE_UNITS, ModelPrice } from './rates.ts';
+import type { CacheWrites, FEE_UNITS, ModelPrice } from './rates.ts';
 
 /** Where a fact is from, and the day on which it was last read there. */
 export type Cited = { readonly source: string; readonly date: string };
@@ -31,6 +31,12 @@ export type Group<By extends string = string> = Cited & {
 
 /** Names about which one thing is known: betas that are harmless, counts that are counted. */
 export type Names = Cited & { readonly names: readonly string[] };
+
+/** Names of models about which one thing is known, in lower case. A pattern has no choice that it makes: whatever decides is a function. */
+export type Matching = Cited & { readonly matching: RegExp };
+
+/** Cache writes of models, in multiples of the input. */
+export type Writes = Matching & { readonly times: CacheWrites };
 
 /** Most tokens, or most of another thing, that something takes. */
 export type Most = Cited & { readonly most: number };

@@ -1,4 +1,4 @@
-import type { Group, Most, Names } from './fact.ts';
+import type { Group, Matching, Most, Names } from './fact.ts';
 
 /** Fields of generateContent. Names have their one form (`protoName`). */
 export const GENERATE_FIELDS = {
@@ -183,4 +183,25 @@ export const VERTEX_PRICED_HEADERS: Names = {
   source: 'https://cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo',
   date: '2026-11-22',
   names: ['x-vertex-ai-llm-request-type', 'x-vertex-ai-llm-shared-request-type'],
+};
+
+/** Headers of answers of Vertex AI that pass: those of Google's APIs, and of the partners' models. */
+export const VERTEX_ANSWER_HEADERS: Names = {
+  source: 'recorded answers',
+  date: '2026-11-26',
+  names: ['x-goog-*', 'x-vertex-*', 'anthropic-*', 'mistral-*'],
+};
+
+/** The instructions that Google adds for tools or a format. */
+export const DECLARED: Most = {
+  source: 'https://ai.google.dev/gemini-api/docs/function-calling; their length is not documented',
+  date: '2026-11-21',
+  most: 1_024,
+};
+
+/** Models that answer in images, sound or video unless the call asks for text. */
+export const OTHER_MODALITY: Matching = {
+  source: 'https://ai.google.dev/gemini-api/docs/models',
+  date: '2026-11-22',
+  matching: /image|tts|audio|live|omni|lyria|veo/,
 };

@@ -117,10 +117,6 @@ const EMBED_FIELDS = compileGroup(FACTS.EMBED_FIELDS, {
 const DEEPEST = 100;
 /** Covers the tokens that Google adds around turns. The names and braces of the JSON outweigh them. */
 const FIXED = 64;
-/** Covers the instructions that Google adds for tools or a format. */
-const DECLARED = 1_024;
-/** Models that answer in images, sound or video unless the call asks for text. */
-const OTHER_MODALITY = /image|tts|audio|live|omni|lyria|veo/;
 
 function boundGenerate(given: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
   const body = readBody(given);
@@ -130,7 +126,7 @@ function boundGenerate(given: JsonObject, { path, bytes, facts }: CallFacts): Bo
   const schemas = [generation.responseSchema, generation.responseJsonSchema, generation._responseJsonSchema];
   const declares = [tools, ...schemas].some((each) => each !== undefined);
   const share = together([
-    { effect: judge(GENERATE_FIELDS, body.fields), extra: declares ? DECLARED : 0 },
+    { effect: judge(GENERATE_FIELDS, body.fields), extra: declares ? FACTS.DECLARED.most : 0 },
     shareBelow('model', sameModel(body.fields.model, path)),
     shareBelow('model', answersInText(path, generation)),
     shareBelow('tools', geminiTools(tools)),
@@ -204,7 +200,7 @@ function sameModel(named: unknown, path: string): Share {
 /** `maxOutputTokens` bounds text only. */
 const answersInText = (path: string, { responseModalities }: JsonObject): Share =>
   (Array.isArray(responseModalities) && responseModalities.length > 0) ||
-  !OTHER_MODALITY.test(modelIn(path) ?? '')
+  !FACTS.OTHER_MODALITY.matching.test(modelIn(path) ?? '')
     ? NOTHING
     : unboundedShare('answers in more than text, unless generationConfig.responseModalities is ["TEXT"]');
 

@@ -1,4 +1,5 @@
 import type { Cited, ErrorForm, UsageForm } from '../facts/fact.ts';
+import { ADDED, ADDED_BY_TEMPLATES } from '../facts/openai/added.ts';
 import { isJsonObject } from '../json.ts';
 import type { Spend } from '../spend.ts';
 
@@ -26,16 +27,14 @@ export type InputRules = {
  * (https://github.com/openai/openai-cookbook, How to count tokens with tiktoken): doubled and rounded up.
  */
 export const OPENAI_INPUT: InputRules = { perMessage: 8, perTool: 32, normalises: false };
-/** Tokens that OpenAI's own models add to a call (the same source). */
-export const OPENAI_ADDED = 256;
+export const OPENAI_ADDED = ADDED.most;
 
 /**
  * Models with open weights: a template adds the text that its author chose. The longest known are Mistral Small's
  * default system prompt and Llama's and Qwen's instructions for tools, each under 700 tokens.
  */
 export const OPEN_WEIGHTS_INPUT: InputRules = { perMessage: 32, perTool: 64, normalises: true };
-/** Tokens that the templates of models with open weights add to a call. */
-export const OPEN_WEIGHTS_ADDED = 2_048;
+export const OPEN_WEIGHTS_ADDED = ADDED_BY_TEMPLATES.most;
 
 /** Whether a body is one of a provider's own errors; an intermediary's page is not a JSON object. */
 export const isErrorOf = (forms: readonly ErrorForm[], answer: unknown): boolean =>

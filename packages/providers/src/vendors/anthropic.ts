@@ -21,10 +21,9 @@ export const anthropic: Provider = {
   // The dialect is Anthropic's own, so it counts all tokens that Anthropic adds.
   rules: { addedInput: 0 },
   errors: () => anthropicErrors,
-  // https://platform.claude.com/docs/en/api/rate-limits and …/api/overview: limits of three tiers, and the organization's id.
-  answerHeaders: ['anthropic-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
-  modelFields: ['fallbacks'],
+  modelFields: FACTS.MODEL_FIELDS.names,
   isOwnHost: true,
   models: rowsOf(FACTS.MODELS),
   cacheWrites: claudeWrites,

@@ -40,17 +40,7 @@ export const cohere: Provider = {
   // Cohere does not bill its template (`billed_units` excludes it).
   rules: { addedInput: 0 },
   errors: (path) => (path.startsWith('/compatibility/') ? openaiErrors : cohereErrors),
-  // Headers of recorded answers, and https://docs.cohere.com/docs/rate-limits.
-  answerHeaders: [
-    'x-api-warning',
-    'x-endpoint-*',
-    'x-trial-*',
-    'x-debug-trace-id',
-    'x-cohere-*',
-    'x-kong-*',
-    'num_chars',
-    'num_tokens',
-  ],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
   models: rowsOf(FACTS.MODELS),
   makerNames: ['cohere'],

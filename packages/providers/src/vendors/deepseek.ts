@@ -34,8 +34,7 @@ export const deepseek: Provider = {
   ],
   free: FACTS.FREE.calls,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
-  // Its request id: `x-ds-trace-id` of recorded answers (2026-10).
-  answerHeaders: ['x-ds-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
   models: rowsOf(FACTS.MODELS),
   makerNames: ['deepseek'],

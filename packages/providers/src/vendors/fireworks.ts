@@ -44,10 +44,8 @@ export const fireworks: Provider = {
     { path: '/inference/v1/rerank', dialect: cohereRerank },
   ],
   free: FACTS.FREE.calls,
-  // `accounts/fireworks/models/…` (https://docs.fireworks.ai): OpenAI's SDKs encode the slash.
-  slashedIds: ['/inference/v1/models/*'],
+  slashedIds: FACTS.SLASHED_IDS.names,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
-  // https://docs.fireworks.ai/api-reference/post-chatcompletions, `perf_metrics_in_response`.
-  answerHeaders: ['fireworks-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
 };

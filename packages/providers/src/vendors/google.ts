@@ -120,8 +120,7 @@ export const google: Provider = {
   // The Gemini dialect is Google's own, so it counts all tokens that Google adds.
   rules: { addedInput: 0 },
   errors: (path) => (/^\/[^/]+\/openai\//.test(path) ? openaiErrors : geminiErrors),
-  // `@google/genai` reads the address of an upload. https://ai.google.dev/gemini-api/docs/priority-inference
-  answerHeaders: ['x-goog-*', 'x-gemini-*', 'x-guploader-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   // https://ai.google.dev/gemini-api/docs/billing: a request that fails with a 400 or 500 error is not charged.
   refusals: FACTS.REFUSALS.errors,
   models: rowsOf(FACTS.MODELS),

@@ -26,18 +26,14 @@ export const groq: Provider = {
     { path: '/openai/v1/audio/speech', dialect: openaiSpeech('groq-speech', RULES) },
   ],
   free: FACTS.FREE.calls,
-  // `openai/gpt-oss-120b` (https://console.groq.com/docs/models): OpenAI's SDKs encode the slash.
-  slashedIds: ['/openai/v1/models/*'],
-  // Compound systems use tools that have fees.
+  slashedIds: FACTS.SLASHED_IDS.names,
   rules: {
     addedInput: OPEN_WEIGHTS_ADDED,
-    refusedModels: /compound/,
+    refusedModels: FACTS.REFUSED_MODELS.matching,
     freeUsage: new Set(FACTS.FREE_USAGE.names),
   },
-  // https://console.groq.com/docs/compound
-  modelFields: ['compound_custom'],
-  // https://console.groq.com/docs/rate-limits has the shared ones; recorded answers have `x-groq-region`.
-  answerHeaders: ['x-groq-*'],
+  modelFields: FACTS.MODEL_FIELDS.names,
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
   models: rowsOf(FACTS.MODELS),
 };

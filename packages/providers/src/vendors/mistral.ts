@@ -66,8 +66,7 @@ export const mistral: Provider = {
   free: FACTS.FREE.calls,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   errors: () => mistralErrors,
-  // Headers of recorded answers (2026-11).
-  answerHeaders: ['mistral-*', 'x-kong-*', 'ratelimitbysize-*', 'x-ratelimitbysize-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
   models: rowsOf(FACTS.MODELS),
   makerNames: ['mistralai'],

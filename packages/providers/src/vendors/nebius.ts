@@ -28,8 +28,7 @@ export const nebius: Provider = {
     { path: '/v1/embeddings', dialect: openaiEmbeddings('nebius-embeddings', RULES) },
   ],
   free: FACTS.FREE.calls,
-  // `meta-llama/…` (https://docs.studio.nebius.com): OpenAI's SDKs encode the slash.
-  slashedIds: ['/v1/models/*'],
+  slashedIds: FACTS.SLASHED_IDS.names,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   refusals: 'undocumented',
 };

@@ -34,7 +34,7 @@ const SERVER_TOOLS = serverToolsOf(FACTS.SERVER_TOOLS);
 /** Rules about money that OpenAI and its models on Azure share. Search and deep research models have fees of their own. */
 export const OPENAI_VENDOR_RULES: VendorRules = {
   addedInput: OPENAI_ADDED,
-  refusedModels: /-search-(preview|api)|deep-research/,
+  refusedModels: FACTS.REFUSED_MODELS.matching,
 };
 
 /** Its rules where it follows OpenAI. */
@@ -91,14 +91,11 @@ export const openai: Provider = {
     { path: '/v1/audio/speech', dialect: openaiSpeech('openai-speech', OPENAI_RULES) },
   ],
   free: FACTS.FREE.calls,
-  // Its own ids have no slash, but those of servers that speak its API do: vLLM, LM Studio.
-  slashedIds: ['/v1/models/*'],
+  slashedIds: FACTS.SLASHED_IDS.names,
   rules: OPENAI_VENDOR_RULES,
-  // https://platform.openai.com/docs/api-reference/debugging-requests; the `openai` SDK's `openai-poll-after-ms`.
-  answerHeaders: ['openai-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
-  // As an object it is a stored template, which has a model of its own.
-  modelFields: ['prompt'],
+  modelFields: FACTS.MODEL_FIELDS.names,
   models: OPENAI_MODELS,
   encodings: new Map(Object.entries(FACTS.ENCODINGS.models)),
   unitPrices: new Map(Object.entries(FACTS.UNIT_PRICES.models)),

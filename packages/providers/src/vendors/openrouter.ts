@@ -32,10 +32,8 @@ const stated: ReadStated = ({ cost, cost_details, is_byok }) => {
   const own = statedMicrousd(cost);
   const hosts = (parts: readonly string[]) => statedInParts(cost_details, 'upstream_inference_cost', parts);
   const isByok = typeof is_byok === 'boolean' ? is_byok : (hosts([]) ?? 0) > (own ?? 0);
-  return { microusd: isByok ? (own ?? 0) + (hosts(OF_HOSTS) ?? Number.NaN) : own };
+  return { microusd: isByok ? (own ?? 0) + (hosts(FACTS.PARTS_OF_HOSTS.names) ?? Number.NaN) : own };
 };
-
-const OF_HOSTS = ['upstream_inference_prompt_cost', 'upstream_inference_completions_cost'];
 
 /**
  * OpenRouter sends a call only to hosts that take at most this price, and refuses it if there is none: dollars for a million tokens, or
@@ -68,31 +66,22 @@ export const openrouter: Provider = {
     { path: '/api/v1/rerank', dialect: cohereRerank },
   ],
   free: FACTS.FREE.calls,
-  // `openai/gpt-4o` (https://openrouter.ai/docs): OpenAI's SDKs encode the slash.
-  slashedIds: ['/api/v1/models/*'],
+  slashedIds: FACTS.SLASHED_IDS.names,
   rules: {
     stated,
     withHighestPrice,
-    addedInput: 4_096,
+    addedInput: FACTS.ADDED.most,
     // It forwards calls to providers that differ, so the bound is not assumed to cover reasoning.
     coversReasoning: () => false,
-    // Models that search by themselves; variants that search (`:online`) or choose dearer providers (`:nitro`,
-    // `:exacto`); routers, which have no one price; and models that write images or sound, whose rates differ from
-    // those of text (https://openrouter.ai/docs/features/multimodal/image-generation) and are not in the price list.
-    refusedModels:
-      /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
+    refusedModels: FACTS.REFUSED_MODELS.matching,
     freeUsage: new Set(FACTS.FREE_USAGE.names),
   },
-  // https://openrouter.ai/docs/api-reference/overview: the id under which a generation's cost is found.
-  answerHeaders: ['x-generation-id', 'x-openrouter-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: FACTS.REFUSALS.errors,
-  // https://openrouter.ai/docs/api-reference/overview
-  modelFields: ['models', 'preset', 'plugins'],
-  /**
-   * https://openrouter.ai/docs/guides/best-practices/prompt-caching (2026-11): only Claude's writes have an hour. Alibaba's
-   * Qwen takes 1.25 times the input, and the list states Gemini's writes. At all others a write costs no more than the input.
-   */
-  cacheWrites: (model) =>
-    claudeWrites(model) ?? (/qwen/i.test(model) ? { short: 1.25, hour: 1.25 } : undefined),
+  modelFields: FACTS.MODEL_FIELDS.names,
+  cacheWrites: (model) => {
+    const { matching, times } = FACTS.CACHE_WRITES;
+    return claudeWrites(model) ?? (matching.test(model.toLowerCase()) ? times : undefined);
+  },
   resells: true,
 };

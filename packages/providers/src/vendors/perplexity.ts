@@ -28,16 +28,11 @@ const embeddings = openaiEmbeddings('perplexity-embeddings', RULES);
 
 const { models: REQUEST_FEES } = FACTS.REQUEST_FEES;
 
-const COST_PARTS = [
-  ...['input_tokens_cost', 'output_tokens_cost', 'citation_tokens_cost', 'reasoning_tokens_cost'],
-  ...['request_cost', 'search_queries_cost'],
-];
-
 /** `usage.cost` and `usage.search_context_size` (`@perplexity-ai/perplexity_ai`, generated/api.ts). */
 const stated: ReadStated = ({ cost, search_context_size: size }, model) => {
   const fees = Object.hasOwn(REQUEST_FEES, model) ? REQUEST_FEES[model] : undefined;
   const known = typeof size === 'string' && fees && Object.hasOwn(fees, size) ? fees[size] : undefined;
-  const microusd = statedInParts(cost, 'total_cost', COST_PARTS);
+  const microusd = statedInParts(cost, 'total_cost', FACTS.COST_PARTS.names);
   return { microusd, requestMicrousd: known };
 };
 
@@ -62,11 +57,10 @@ export const perplexity: Provider = {
     stated,
     // Every model searches, and the pages that it reads count as input. Only embeddings do not search
     // (https://docs.perplexity.ai/docs/embeddings).
-    addedInput: (model) => (/^pplx-embed-/.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),
+    addedInput: (model) => (FACTS.EMBEDDERS.matching.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),
     // https://docs.perplexity.ai/getting-started/pricing: a call of Sonar has a fee, which depends on its search.
-    feePerRequest: (model) => !/^pplx-embed-/.test(model),
-    // The number of searches of a deep research call has no bound.
-    refusedModels: /deep-research/,
+    feePerRequest: (model) => !FACTS.EMBEDDERS.matching.test(model),
+    refusedModels: FACTS.REFUSED_MODELS.matching,
     freeUsage: new Set(FACTS.FREE_USAGE.names),
   },
   refusals: 'undocumented',

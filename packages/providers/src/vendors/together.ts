@@ -38,8 +38,7 @@ export const together: Provider = {
   ],
   free: FACTS.FREE.calls,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
-  // https://docs.together.ai/docs/rate-limits; the SDK reads `x-together-file-id` when it uploads a file.
-  answerHeaders: ['x-tokenlimit-*', 'x-together-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: 'undocumented',
   models: rowsOf(FACTS.MODELS),
 };

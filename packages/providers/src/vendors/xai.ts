@@ -10,8 +10,6 @@ import { statedMicrousd } from '../stated-cost.ts';
 /** Its rules where it follows OpenAI. */
 const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };
 
-const TICKS_PER_USD = 10_000_000_000;
-
 /**
  * https://docs.x.ai/developers/model-capabilities/text/comparison (paths);
  * `@ai-sdk/xai` sends `max_completion_tokens` to chat completions.
@@ -36,17 +34,14 @@ export const xai: Provider = {
   ],
   free: FACTS.FREE.calls,
   rules: {
-    // The whole cost of a call, its tools included: https://docs.x.ai/developers/cost-tracking (2026-11).
-    stated: ({ cost_in_usd_ticks }) => ({ microusd: statedMicrousd(cost_in_usd_ticks, TICKS_PER_USD) }),
-    // It adds prompts of its own, of several hundred tokens.
-    addedInput: 4_096,
+    stated: ({ cost_in_usd_ticks: ticks }) => ({ microusd: statedMicrousd(ticks, FACTS.USD.ticks) }),
+    addedInput: FACTS.ADDED.most,
     // xAI does not document that the bound covers reasoning.
     coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
-    refusedModels: /multi-agent/,
+    refusedModels: FACTS.REFUSED_MODELS.matching,
     freeUsage: new Set(FACTS.FREE_USAGE.names),
   },
-  // https://docs.x.ai/developers/faq/security, and headers of recorded answers (2026-11).
-  answerHeaders: ['x-zero-data-retention', 'x-data-retention', 'x-metrics-*', 'x-grok-*'],
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: FACTS.REFUSALS.errors,
   models: rowsOf(FACTS.MODELS),
   makerNames: ['x-ai', 'xai'],

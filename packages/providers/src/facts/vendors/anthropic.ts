@@ -1,4 +1,4 @@
-import type { FreeCalls, Models } from '../fact.ts';
+import type { FreeCalls, Models, Names } from '../fact.ts';
 
 /** The list no longer has the models before 4.5: their rows are from that page before they were retired. The windows are those without a beta header, because the gateway drops betas that widen them. */
 export const MODELS: Models = {
@@ -45,4 +45,18 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/v1/models/*' },
     { method: 'POST', path: '/v1/messages/count_tokens' },
   ],
+};
+
+/** Headers of its answers that pass: limits of three tiers, and the organization's id. */
+export const ANSWER_HEADERS: Names = {
+  source: 'https://platform.claude.com/docs/en/api/rate-limits and …/api/overview',
+  date: '2026-11-26',
+  names: ['anthropic-*'],
+};
+
+/** Fields of bodies, next to `model`, that choose a model. */
+export const MODEL_FIELDS: Names = {
+  source: '`@anthropic-ai/sdk` 1.14, resources/beta/messages',
+  date: '2026-11-23',
+  names: ['fallbacks'],
 };

@@ -1,4 +1,4 @@
-import type { FreeCalls, Group, Refusals } from '../fact.ts';
+import type { FreeCalls, Group, Matching, Names, Refusals } from '../fact.ts';
 
 /** Next to the fields of OpenAI. */
 export const CHAT_FIELDS = {
@@ -41,4 +41,34 @@ export const REFUSALS: Refusals = {
     { status: 408, billing: 'billed' },
     { status: 429, billing: 'free' },
   ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source:
+    'https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota and …/spillover-traffic-management; recorded answers',
+  date: '2026-11-26',
+  names: [
+    'openai-*',
+    'apim-*',
+    'x-apim-*',
+    'x-ms-*',
+    'azureml-*',
+    'operation-location',
+    'api-supported-versions',
+  ],
+};
+
+/** Fields of bodies, next to `model`, that choose a model. */
+export const MODEL_FIELDS: Names = {
+  source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
+  date: '2026-11-23',
+  names: ['data_sources'],
+};
+
+/** Models of search and deep research, which have fees of their own. A model router has a price of its own for input, next to that of the model that it chooses. */
+export const REFUSED_MODELS: Matching = {
+  source: 'https://learn.microsoft.com/azure/ai-foundry/openai/concepts/model-router, Billing',
+  date: '2026-11-27',
+  matching: /-search-(preview|api)|deep-research|model-router/,
 };

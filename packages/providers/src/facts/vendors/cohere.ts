@@ -1,4 +1,4 @@
-import { type FreeCalls, K, type Models, type UsageForm } from '../fact.ts';
+import { type FreeCalls, K, type Models, type Names, type UsageForm } from '../fact.ts';
 
 /** Context windows and maxima of output, in tokens. */
 export const MODELS: Models = {
@@ -37,5 +37,21 @@ export const FREE: FreeCalls = {
   calls: [
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
+  ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source: 'recorded answers, and https://docs.cohere.com/docs/rate-limits',
+  date: '2026-11-26',
+  names: [
+    'x-api-warning',
+    'x-endpoint-*',
+    'x-trial-*',
+    'x-debug-trace-id',
+    'x-cohere-*',
+    'x-kong-*',
+    'num_chars',
+    'num_tokens',
   ],
 };

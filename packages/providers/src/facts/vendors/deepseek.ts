@@ -1,4 +1,4 @@
-import { type FreeCalls, type Group, K, type Models, type UsageForm } from '../fact.ts';
+import { type FreeCalls, type Group, K, type Models, type Names, type UsageForm } from '../fact.ts';
 
 /** The names without a version have referred to several models, so their rows are those of the largest. */
 export const MODELS: Models = {
@@ -41,4 +41,11 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/models' },
     { method: 'GET', path: '/user/balance' },
   ],
+};
+
+/** Headers of its answers that pass: its request id. */
+export const ANSWER_HEADERS: Names = {
+  source: '`x-ds-trace-id` of recorded answers',
+  date: '2026-11-26',
+  names: ['x-ds-*'],
 };

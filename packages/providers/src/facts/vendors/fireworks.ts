@@ -1,4 +1,4 @@
-import type { FreeCalls, Group, UsageForm } from '../fact.ts';
+import type { FreeCalls, Group, Names, UsageForm } from '../fact.ts';
 
 /** Next to the fields of sampling and thinking. */
 export const FIELDS = {
@@ -42,4 +42,18 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/inference/v1/models' },
     { method: 'GET', path: '/inference/v1/models/*' },
   ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source: 'https://docs.fireworks.ai/api-reference/post-chatcompletions, `perf_metrics_in_response`',
+  date: '2026-11-26',
+  names: ['fireworks-*'],
+};
+
+/** Paths whose ids have a slash, which OpenAI's SDKs encode. */
+export const SLASHED_IDS: Names = {
+  source: 'https://docs.fireworks.ai: `accounts/fireworks/models/…`',
+  date: '2026-11-26',
+  names: ['/inference/v1/models/*'],
 };

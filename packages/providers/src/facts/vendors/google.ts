@@ -3,6 +3,7 @@ import {
   type FreeCalls,
   K,
   type Models,
+  type Names,
   type Rates,
   type Refusals,
   type UsageForm,
@@ -98,4 +99,11 @@ export const FEES_BY_QUERY: Rates = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
   rates: { grounded_prompts: 0, grounding_searches: 14_000 },
+};
+
+/** Headers of its answers that pass. `@google/genai` reads the address of an upload. */
+export const ANSWER_HEADERS: Names = {
+  source: 'https://ai.google.dev/gemini-api/docs/priority-inference',
+  date: '2026-11-26',
+  names: ['x-goog-*', 'x-gemini-*', 'x-guploader-*'],
 };

@@ -1,4 +1,12 @@
-import { type FreeCalls, type Group, K, type Models, type Names, type UsageForm } from '../fact.ts';
+import {
+  type FreeCalls,
+  type Group,
+  K,
+  type Matching,
+  type Models,
+  type Names,
+  type UsageForm,
+} from '../fact.ts';
 
 /** Context windows and maxima of output, in tokens. */
 export const MODELS: Models = {
@@ -67,4 +75,33 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/openai/v1/models' },
     { method: 'GET', path: '/openai/v1/models/*' },
   ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source:
+    'https://console.groq.com/docs/rate-limits has the shared ones; recorded answers have `x-groq-region`',
+  date: '2026-11-26',
+  names: ['x-groq-*'],
+};
+
+/** Fields of bodies, next to `model`, that choose a model. */
+export const MODEL_FIELDS: Names = {
+  source: 'https://console.groq.com/docs/compound',
+  date: '2026-11-23',
+  names: ['compound_custom'],
+};
+
+/** Paths whose ids have a slash, which OpenAI's SDKs encode. */
+export const SLASHED_IDS: Names = {
+  source: 'https://console.groq.com/docs/models: `openai/gpt-oss-120b`',
+  date: '2026-11-26',
+  names: ['/openai/v1/models/*'],
+};
+
+/** Compound systems, which use tools that have fees. */
+export const REFUSED_MODELS: Matching = {
+  source: 'https://console.groq.com/docs/compound',
+  date: '2026-11-21',
+  matching: /compound/,
 };

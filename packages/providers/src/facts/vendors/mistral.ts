@@ -1,4 +1,4 @@
-import { type FreeCalls, type Group, K, type Models, type UsageForm } from '../fact.ts';
+import { type FreeCalls, type Group, K, type Models, type Names, type UsageForm } from '../fact.ts';
 
 /** No maximum of output is published apart from the window. A name without a date refers to changing models, so few rows have one. */
 export const MODELS: Models = {
@@ -100,4 +100,11 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
   ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source: 'recorded answers',
+  date: '2026-11-26',
+  names: ['mistral-*', 'x-kong-*', 'ratelimitbysize-*', 'x-ratelimitbysize-*'],
 };

@@ -1,4 +1,4 @@
-import type { FreeCalls, Group, UsageForm } from '../fact.ts';
+import type { FreeCalls, Group, Names, UsageForm } from '../fact.ts';
 
 export const CHAT_FIELDS = {
   at: '',
@@ -29,4 +29,11 @@ export const FREE: FreeCalls = {
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
   ],
+};
+
+/** Paths whose ids have a slash, which OpenAI's SDKs encode. */
+export const SLASHED_IDS: Names = {
+  source: 'https://docs.studio.nebius.com: `meta-llama/…`',
+  date: '2026-11-26',
+  names: ['/v1/models/*'],
 };

@@ -1,4 +1,4 @@
-import type { ByModel, FreeCalls, Group, Models, Rates, UsageForm } from '../fact.ts';
+import type { ByModel, FreeCalls, Group, Matching, Models, Names, Rates, UsageForm } from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
 /** The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000. */
@@ -216,4 +216,33 @@ export const FEES_OF_REASONING: Rates = {
   source: 'https://developers.openai.com/api/docs/pricing#tools',
   date: '2026-11-27',
   rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 10_000 },
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source:
+    'https://platform.openai.com/docs/api-reference/debugging-requests; `openai` 6.49, `openai-poll-after-ms`',
+  date: '2026-11-26',
+  names: ['openai-*'],
+};
+
+/** Fields of bodies, next to `model`, that choose a model. As an object, a prompt is a stored template with a model of its own. */
+export const MODEL_FIELDS: Names = {
+  source: 'https://platform.openai.com/docs/api-reference/responses',
+  date: '2026-11-23',
+  names: ['prompt'],
+};
+
+/** Paths whose ids may have a slash. Its own have none, but those of servers that speak its API do: vLLM, LM Studio. */
+export const SLASHED_IDS: Names = {
+  source: 'https://platform.openai.com/docs/api-reference/models/retrieve',
+  date: '2026-11-26',
+  names: ['/v1/models/*'],
+};
+
+/** Models of search and deep research, which have fees of their own. */
+export const REFUSED_MODELS: Matching = {
+  source: 'https://developers.openai.com/api/docs/pricing',
+  date: '2026-11-21',
+  matching: /-search-(preview|api)|deep-research/,
 };

@@ -1,4 +1,4 @@
-import type { FreeCalls, Group, Names, Refusals, UsageForm } from '../fact.ts';
+import type { FreeCalls, Group, Matching, Most, Names, Refusals, UsageForm, Writes } from '../fact.ts';
 
 /** Next to the fields of sampling and thinking. Plugins, other models and the choice of provider change the price. */
 export const FIELDS = {
@@ -59,4 +59,56 @@ export const REFUSALS: Refusals = {
     { status: 502, billing: 'free' },
     { status: 503, billing: 'free' },
   ],
+};
+
+/** Headers of its answers that pass: the id under which the cost of a generation is found. */
+export const ANSWER_HEADERS: Names = {
+  source: 'https://openrouter.ai/docs/api-reference/overview',
+  date: '2026-11-26',
+  names: ['x-generation-id', 'x-openrouter-*'],
+};
+
+/** Fields of bodies, next to `model`, that choose a model. */
+export const MODEL_FIELDS: Names = {
+  source: 'https://openrouter.ai/docs/api-reference/overview',
+  date: '2026-11-23',
+  names: ['models', 'preset', 'plugins'],
+};
+
+/** Paths whose ids have a slash, which OpenAI's SDKs encode. */
+export const SLASHED_IDS: Names = {
+  source: 'https://openrouter.ai/docs: `openai/gpt-4o`',
+  date: '2026-11-26',
+  names: ['/api/v1/models/*'],
+};
+
+/** Models that search by themselves; variants that search (`:online`) or choose dearer providers (`:nitro`, `:exacto`); routers, which have no one price; and models that write images or sound, whose rates differ from those of text and are not in the price list. */
+export const REFUSED_MODELS: Matching = {
+  source:
+    'https://openrouter.ai/docs/features/multimodal/image-generation, and https://openrouter.ai/docs/guides/routing/model-variants',
+  date: '2026-11-21',
+  matching:
+    /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
+};
+
+/** Tokens of the templates of its hosts, and of what it adds itself. */
+export const ADDED: Most = {
+  source: 'https://openrouter.ai/docs/api-reference',
+  date: '2026-11-22',
+  most: 4_096,
+};
+
+/** Alibaba's Qwen takes 1.25 times the input. Only Claude's writes have an hour, and the list states Gemini's. At all others a write costs no more than the input. */
+export const CACHE_WRITES: Writes = {
+  source: 'https://openrouter.ai/docs/guides/best-practices/prompt-caching',
+  date: '2026-11-26',
+  matching: /qwen/,
+  times: { short: 1.25, hour: 1.25 },
+};
+
+/** Parts of `usage.cost_details` that a host bills to a key of its own. */
+export const PARTS_OF_HOSTS: Names = {
+  source: 'https://openrouter.ai/docs/use-cases/usage-accounting',
+  date: '2026-11-27',
+  names: ['upstream_inference_prompt_cost', 'upstream_inference_completions_cost'],
 };

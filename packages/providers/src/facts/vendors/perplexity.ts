@@ -3,6 +3,7 @@ import {
   type FreeCalls,
   type Group,
   K,
+  type Matching,
   type Models,
   type Names,
   type UsageForm,
@@ -109,4 +110,32 @@ export const FREE: FreeCalls = {
   source: 'https://docs.perplexity.ai/docs/sonar/openai-compatibility',
   date: '2026-11-21',
   calls: [{ method: 'GET', path: '/v1/models' }],
+};
+
+/** Models of deep research, whose searches have no bound. */
+export const REFUSED_MODELS: Matching = {
+  source: 'https://docs.perplexity.ai/docs/getting-started/pricing',
+  date: '2026-11-21',
+  matching: /deep-research/,
+};
+
+/** Parts of `usage.cost`. */
+export const COST_PARTS: Names = {
+  source: '`@perplexity-ai/perplexity_ai` 0.38, generated/api.ts',
+  date: '2026-11-27',
+  names: [
+    'input_tokens_cost',
+    'output_tokens_cost',
+    'citation_tokens_cost',
+    'reasoning_tokens_cost',
+    'request_cost',
+    'search_queries_cost',
+  ],
+};
+
+/** Models that do not search. All others do, and the pages that they read count as input. */
+export const EMBEDDERS: Matching = {
+  source: 'https://docs.perplexity.ai/docs/embeddings',
+  date: '2026-11-24',
+  matching: /^pplx-embed-/,
 };

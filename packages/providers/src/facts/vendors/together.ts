@@ -1,4 +1,4 @@
-import { type FreeCalls, type Group, K, type Models, type UsageForm } from '../fact.ts';
+import { type FreeCalls, type Group, K, type Models, type Names, type UsageForm } from '../fact.ts';
 
 /** No maximum of output is published. */
 export const MODELS: Models = {
@@ -52,4 +52,12 @@ export const FREE: FreeCalls = {
   source: 'https://docs.together.ai/reference',
   date: '2026-11-21',
   calls: [{ method: 'GET', path: '/v1/models' }],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source:
+    'https://docs.together.ai/docs/rate-limits; `together-ai` reads `x-together-file-id` when it uploads a file',
+  date: '2026-11-26',
+  names: ['x-tokenlimit-*', 'x-together-*'],
 };

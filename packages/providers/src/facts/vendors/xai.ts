@@ -1,8 +1,11 @@
 import {
+  type Cited,
   type FreeCalls,
   type Group,
   K,
+  type Matching,
   type Models,
+  type Most,
   type Names,
   type Refusals,
   type UsageForm,
@@ -105,4 +108,32 @@ export const REFUSALS: Refusals = {
       feeMicrousd: 50_000,
     },
   ],
+};
+
+/** Headers of its answers that pass. */
+export const ANSWER_HEADERS: Names = {
+  source: 'https://docs.x.ai/developers/faq/security, and recorded answers',
+  date: '2026-11-26',
+  names: ['x-zero-data-retention', 'x-data-retention', 'x-metrics-*', 'x-grok-*'],
+};
+
+/** Models that run several agents, whose number has no bound. */
+export const REFUSED_MODELS: Matching = {
+  source: 'https://docs.x.ai/docs/models',
+  date: '2026-11-21',
+  matching: /multi-agent/,
+};
+
+/** Tokens of the prompts that it adds, of several hundred tokens. */
+export const ADDED: Most = {
+  source: 'https://docs.x.ai/docs/models',
+  date: '2026-11-22',
+  most: 4_096,
+};
+
+/** A dollar in `cost_in_usd_ticks`, which is the whole cost of a call, its tools included. */
+export const USD: Cited & { readonly ticks: number } = {
+  source: 'https://docs.x.ai/developers/cost-tracking',
+  date: '2026-11-26',
+  ticks: 10_000_000_000,
 };

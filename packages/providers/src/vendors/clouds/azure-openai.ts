@@ -76,7 +76,7 @@ const deploymentIn = (path: string): string | undefined =>
 export const azureOpenai: Provider = {
   id: 'azure-openai',
   baseUrl: undefined,
-  modelFields: ['data_sources'],
+  modelFields: FACTS.MODEL_FIELDS.names,
   traceName: 'azure.ai.openai',
   priceList: 'azure',
   namesDeployments: true,
@@ -98,21 +98,8 @@ export const azureOpenai: Provider = {
     { path: '/openai/v1/embeddings', dialect: embeddings },
   ],
   free: FACTS.FREE.calls,
-  /**
-   * A model router has a price of its own for input, next to that of the model that it chooses:
-   * https://learn.microsoft.com/azure/ai-foundry/openai/concepts/model-router, Billing (2026-11).
-   */
-  rules: { ...OPENAI_VENDOR_RULES, refusedModels: /-search-(preview|api)|deep-research|model-router/ },
-  // https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota and …/spillover-traffic-management; recorded answers.
-  answerHeaders: [
-    'openai-*',
-    'apim-*',
-    'x-apim-*',
-    'x-ms-*',
-    'azureml-*',
-    'operation-location',
-    'api-supported-versions',
-  ],
+  rules: { ...OPENAI_VENDOR_RULES, refusedModels: FACTS.REFUSED_MODELS.matching },
+  answerHeaders: FACTS.ANSWER_HEADERS.names,
   refusals: FACTS.REFUSALS.errors,
   // Deployments are often named after their model.
   models: OPENAI_MODELS,

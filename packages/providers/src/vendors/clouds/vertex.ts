@@ -2,7 +2,7 @@ import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
 import { claudeWrites } from '../../anthropic/messages.ts';
 import { GOOGLE_TOKEN_URL } from '../../cloud-key.ts';
 import type { Dialect } from '../../dialect.ts';
-import { VERTEX_PRICED_HEADERS } from '../../facts/gemini.ts';
+import { VERTEX_ANSWER_HEADERS, VERTEX_PRICED_HEADERS } from '../../facts/gemini.ts';
 import { geminiErrors } from '../../gemini/errors.ts';
 import { geminiCountTokens, geminiGenerate } from '../../gemini/generate.ts';
 import { decoded } from '../../path.ts';
@@ -57,8 +57,7 @@ export const vertex: Provider = {
   // The dialects are those of the models' own makers, so they count all tokens that these add.
   rules: { addedInput: 0 },
   errors: () => geminiErrors,
-  // Headers of Google's APIs, and of the partners' models.
-  answerHeaders: ['x-goog-*', 'x-vertex-*', 'anthropic-*', 'mistral-*'],
+  answerHeaders: VERTEX_ANSWER_HEADERS.names,
   refusals: 'undocumented',
   cacheWrites: claudeWrites,
   models: { ...google.models, ...anthropic.models },

@@ -1,0 +1,18 @@
+import type { Most } from '../fact.ts';
+
+/** Tokens that OpenAI's own models add to a call: those that prime the answer, doubled and rounded up. */
+export const ADDED: Most = {
+  source: 'https://github.com/openai/openai-cookbook, How to count tokens with tiktoken',
+  date: '2026-11-22',
+  most: 256,
+};
+
+/**
+ * Tokens that the templates of models with open weights add to a call. The longest known are Mistral Small's default system prompt and the
+ * instructions of Llama and Qwen for tools, each under 700 tokens.
+ */
+export const ADDED_BY_TEMPLATES: Most = {
+  source: 'the templates in the repositories of Mistral Small, Llama and Qwen',
+  date: '2026-11-22',
+  most: 2_048,
+};
