@@ -30,6 +30,31 @@ test('an address that no method has stays a 404, and a stranger learns of no add
   refused(await send(stack, { method: 'PUT', path: '/v1/presign', apiKey: undefined }), 'unauthenticated');
 });
 
+test.each([
+  ['POST', '/v1/mcp-presign', 'Perhaps you mean POST /v2/mcp-presign.'],
+  ['POST', '/v2/presign', 'Perhaps you mean POST /v1/presign.'],
+])('%s %s names the right path', async (method, path, hint) => {
+  expect(refused(await send(stack, { method, path, body: least }), 'not_found')).toContain(hint);
+});
+
+test.each([
+  ['ip_ranges', { ip_ranges: ['192.0.2.0/24'] }, 'did you mean bind.ip_ranges?'],
+  ['path', { path: 'https://api.openai.com/v1/chat/completions' }, 'without scheme and host'],
+])('a wrong %s gets a hint', async (param, fields, hint) => {
+  const sent = await send(stack, { body: { ...least, ...fields } });
+  expect(refused(sent, 'invalid_request', param)).toContain(hint);
+});
+
+test.each([
+  ['user', 'external_user'],
+  ['key', 'virtual_key'],
+  ['modle', 'model'],
+  ['day,sesion', 'session'],
+])('group_by=%s gets a hint: %s', async (group, meant) => {
+  const sent = await send(stack, { method: 'GET', path: `/v1/usage?group_by=${group}` });
+  expect(refused(sent, 'invalid_request', 'group_by')).toContain(`did you mean ${meant}?`);
+});
+
 describe('several problems of a request', () => {
   test('are all in its error, an unknown field first', async () => {
     const body = { ...least, max_uses: 0, cost_limit: -1, max_usez: 1, external_user: 7 };

@@ -101,13 +101,25 @@ const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json)/;
 
 function noRoute(c: Context): RefusedError {
   const methods = methodsOf(c.req.path);
-  if (methods.length === 0) return new RefusedError({ code: 'not_found', message: NO_ROUTE });
+  if (methods.length === 0) {
+    const meant = MEANT.get(c.req.path);
+    return new RefusedError({
+      code: 'not_found',
+      message: meant ? `${NO_ROUTE} Perhaps you mean ${meant}.` : NO_ROUTE,
+    });
+  }
   // RFC 9110 §15.5.6: a 405 lists the methods.
   c.header('allow', methods.join(', '));
   return new RefusedError({ code: 'method_not_supported' });
 }
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
+
+/** Paths of another version, which people mistype. */
+const MEANT = new Map([
+  ['/v1/mcp-presign', 'POST /v2/mcp-presign'],
+  ['/v2/presign', 'POST /v1/presign'],
+]);
 
 const OPERATORS = ['/healthz', '/readyz', '/docs', '/docs/scalar.js', '/openapi.json'].map((path) => ({
   method: 'GET',

@@ -93,7 +93,9 @@ function segmentsMeet(a: readonly string[], b: readonly string[]): boolean {
  * Judges a pattern as it judges a call: `*` is an ordinary character of paths (RFC 3986 §3.3).
  */
 export const checkPathPattern = (path: string, hasSlashedIds?: SlashedIds): string | undefined =>
-  checkCallPath(path, hasSlashedIds);
+  /^https?:/i.test(path)
+    ? 'must start with /: give the path alone, without scheme and host'
+    : checkCallPath(path, hasSlashedIds);
 
 /** Whether ids with an encoded slash may stand in this path. */
 export type SlashedIds = (path: string) => boolean;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../fields/fields.ts';
-import { QUERY } from '../fields/invalid-request.ts';
+import { meantBy, QUERY } from '../fields/invalid-request.ts';
 import { limitUpTo } from '../fields/page.ts';
 import { readJson } from '../json.ts';
 
@@ -23,7 +23,10 @@ const groupBy = z
   .string(DIMENSIONS)
   .transform((text, context): UsageDimension[] => {
     const names = text.split(',').filter((name, i, all) => isDimension(name) && all.indexOf(name) === i);
-    if (names.length < text.split(',').length) context.addIssue(DIMENSIONS);
+    if (names.length < text.split(',').length) {
+      const [unknown] = text.split(',').filter((name) => !isDimension(name));
+      context.addIssue(DIMENSIONS + meantBy(unknown ?? '', USAGE_DIMENSIONS));
+    }
     return names as UsageDimension[];
   })
   .meta({ shownAs: z.array(z.enum(USAGE_DIMENSIONS)).min(1).meta({ uniqueItems: true }) });

@@ -76,9 +76,34 @@ const NOT_KNOWN = 'this field is not known';
 
 /** The message for an unknown field, with the known name that is nearest to it. */
 function unknownField(keys: readonly string[], object: unknown): string {
-  const names = object instanceof z.ZodObject ? Object.keys(object.shape) : [];
-  const meant = names.find((name) => isNear(name, keys[0] ?? ''));
-  return meant === undefined ? NOT_KNOWN : `${NOT_KNOWN} (did you mean ${meant}?)`;
+  const shape = object instanceof z.ZodObject ? (object.shape as Shape) : {};
+  const given = keys[0] ?? '';
+  const hint =
+    meantBy(given, Object.keys(shape)) ||
+    meant(
+      Object.keys(shape).find((name) => fieldsIn(shape[name]).includes(given)),
+      given,
+    );
+  return NOT_KNOWN + hint;
+}
+
+type Shape = Readonly<Record<string, z.ZodType>>;
+
+/** The fields of an object in a field, which may be optional. */
+function fieldsIn(schema: unknown): readonly string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return fieldsIn(schema.unwrap());
+  return schema instanceof z.ZodPipe ? fieldsIn(schema.in) : [];
+}
+
+const meant = (outer: string | undefined, inner: string): string =>
+  outer === undefined ? '' : ` (did you mean ${outer}.${inner}?)`;
+
+/** The end of a message about a name that is not known: the known one that is nearest to it, or nothing. */
+export function meantBy(given: string, known: readonly string[]): string {
+  const found =
+    known.find((name) => isNear(name, given)) ?? known.find((name) => name.split('_').includes(given));
+  return found === undefined ? '' : ` (did you mean ${found}?)`;
 }
 
 /** Whether two names differ in one place by at most two characters: `max_use`, `maxUses`, `tokn`, `scpoes`. */
