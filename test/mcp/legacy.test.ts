@@ -203,15 +203,24 @@ test('a call that was admitted before expires_at is answered on its stream, whic
   expect((await post(endpoint, toolCall('run', 'after'))).status).toBe(404);
 });
 
-test('a POST that the server refuses leaves nothing open on the stream', async () => {
-  const answer = await issue();
-  const { stream, endpoint } = await connect(answer);
-  upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(404).end('no session');
-  expect((await post(endpoint, toolCall('run'))).status).toBe(404);
-  await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
-  expect(await stream.over).toBe('ended');
-  expect(stream.messages()).toEqual([]);
-});
+test.each([400, 404, 410, 429, 500])(
+  'a POST that the server refuses with %i is answered on the stream, once',
+  async (status) => {
+    const answer = await issue();
+    const { stream, endpoint } = await connect(answer);
+    upstream.behaves = ({ method }, response) =>
+      method === 'POST' && response.writeHead(status).end('no session');
+    expect((await post(endpoint, toolCall('run', 'no'))).status).toBe(status);
+    const error = {
+      data: { code: 'upstream_unreachable' },
+      message: expect.stringContaining(`status ${status}`),
+    };
+    expect(await stream.reached(1)).toMatchObject([{ id: 'no', error }]);
+    await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
+    expect(await stream.over).toBe('ended');
+    expect(stream.messages()).toHaveLength(1);
+  },
+);
 
 test('a stream costs nothing, and its refusal is JSON-RPC', async () => {
   const answer = await issue({ max_uses: 1, cost_limit: 0 });

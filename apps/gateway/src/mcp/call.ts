@@ -23,10 +23,10 @@ import {
   announceRequests,
   cancelOnStream,
   type Endpoint,
+  endOnStream,
   isLegacy,
   LegacyStream,
   refuseOnStream,
-  withdrawRequests,
 } from './legacy-sse.ts';
 import type { McpDeps } from './mcp-deps.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
@@ -268,7 +268,7 @@ async function run(
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
-  if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
+  if (post && sent.is === 'complete' && sent.status >= 400) await endOnStream(deps, post, sent.status);
   return unread ?? endRefusal(call, sent);
 }
 

@@ -147,7 +147,7 @@ export class LegacyStream {
     if ('cancelled' in notice)
       for (const id of notice.cancelled) this.unanswered.waitsNoMore(id, 'cancelled');
     if ('answered' in notice) this.unanswered.answered(notice.answered);
-    if ('errors' in notice && notice.errors !== undefined) send(notice.errors);
+    if ('errors' in notice) send(notice.errors);
   }
 
   #open({ opened, lists }: Opened): void {
@@ -177,7 +177,7 @@ function ownPath(gatewayUrl: string, target: string): string {
 type Notice =
   | Opened
   | { readonly cancelled: readonly RpcId[] }
-  | { readonly answered: readonly RpcId[]; readonly errors?: string };
+  | { readonly answered: readonly RpcId[]; readonly errors: string };
 
 /** Requests that are sent to the server. `lists`: those of them that list tools or tasks. */
 type Opened = { readonly opened: readonly RpcId[]; readonly lists: readonly RpcId[] };
@@ -197,10 +197,6 @@ export type LegacyPost = {
 export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
   notify(deps, post, (ids) => ({ opened: ids, lists: listingIds(post.messages) }));
 
-/** Says to the stream that no answer will come for the requests of a POST that the server refused. */
-export const withdrawRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
-  notify(deps, post, (ids) => ({ answered: ids }));
-
 /** Says to the stream which requests were cancelled. A server may answer them nevertheless. */
 export const cancelOnStream = (deps: LegacyDeps, post: LegacyPost, ids: readonly RpcId[]): Promise<boolean> =>
   notify(deps, post, () => ({ cancelled: ids }), ids);
@@ -214,6 +210,13 @@ export const refuseOnStream = (deps: LegacyDeps, post: LegacyPost, refusal: Refu
     answered: ids,
     errors: errorMessages(refusal, post.messages, post.requestId),
   }));
+
+/** Says to the stream that the server refused a POST. Some clients drop the status of a POST, and wait on their stream. */
+export const endOnStream = (deps: LegacyDeps, post: LegacyPost, status: number): Promise<boolean> =>
+  refuseOnStream(deps, post, {
+    code: 'upstream_unreachable',
+    message: `The MCP server refused this message with status ${status}.`,
+  });
 
 async function notify(
   { listeners, log }: LegacyDeps,
