@@ -6,15 +6,15 @@ import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import type { Upstream } from '../harness/upstream.ts';
 import { type Everything, startEverything } from '../mcp/everything.ts';
-import { AGENTS, type Agent, AIDER } from './agents/agents.ts';
+import { AGENTS, type Agent, type Environment } from './agents/agents.ts';
 import { ADD, NOTE, READ, SAYS, SUM, startAgentProvider, WORD } from './agents/provider.ts';
 import { type Ran, runAgent } from './agents/run-agent.ts';
 import { newestNode } from './install.ts';
 
 // `TEST_FOREIGN_AGENTS=true pnpm test:foreign agents` runs the agents and prints the figures of docs/reference/client-compatibility.md.
-// Their packages have 1.6 GB. `AIDER=/path/to/aider` adds aider.
-const { agents } = inject('toolchains');
-const all = process.env.AIDER === undefined ? AGENTS : [...AGENTS, AIDER];
+// Their packages have 3.2 GB.
+const { agents, python } = inject('toolchains');
+const installed = AGENTS.filter(({ environment: name }) => name === undefined || 'at' in python[name]);
 
 const DOLLARS_5 = 5_000_000;
 const RUN_MS = 300_000;
@@ -57,10 +57,11 @@ afterAll(async () => {
   rmSync(project, { recursive: true });
 });
 
-describe.skipIf('skipped' in agents).each(all)('$name', (agent) => {
+describe.skipIf('skipped' in agents).each(installed)('$name', (agent) => {
   test('answers a prompt', { timeout: RUN_MS }, async () => {
-    const { ran, used } = await prompt(agent, 'say hi', { cost_limit: DOLLARS_5 }, 'plain');
+    const { ran, used, sent } = await prompt(agent, 'say hi', { cost_limit: DOLLARS_5 }, 'plain');
     expect(ran.reads).toContain(SAYS);
+    expect(sent.some(isStreamed)).toBe(agent.isWhole !== true);
     expect(ran.calls.map(({ status }) => status)).toEqual(ran.calls.map(() => 200));
     expect(used).toBe(ran.calls.length);
   });
@@ -92,10 +93,13 @@ describe.skipIf('skipped' in agents).each(all)('$name', (agent) => {
     'is refused with %s, costs nothing, and its user reads why',
     { timeout: RUN_MS },
     async (code, [limits, message]) => {
-      const { ran, used, reached } = await prompt(agent, 'say hi', limits, code as Refusal);
+      const { ran, used, sent } = await prompt(agent, 'say hi', limits, code as Refusal);
       expect(ran.reads.replace(/\s+/g, ' ')).toContain(message);
       expect(new Set(ran.calls.map((call) => call.code))).toEqual(new Set([code]));
-      expect([reached, used]).toEqual([0, code === 'uses_exhausted' ? 1 : 0]);
+      expect([sent.length, used]).toEqual([0, code === 'uses_exhausted' ? 1 : 0]);
+      // An expired URL of OpenAI's API is a 401, which ends what 402 and 403 repeat.
+      if (agent.attempts !== undefined && code !== 'token_expired')
+        expect(ran.calls.length).toBe(agent.attempts);
     },
   );
 
@@ -131,8 +135,11 @@ async function prompt(agent: Agent, text: string, limits: object, what: string, 
   );
   const used = await usesOf(issued.url);
   figures.push(figuresOf(agent, what, ran, used));
-  return { ran, used, reached: upstream.seen.length - before };
+  return { ran, used, sent: upstream.seen.slice(before) };
 }
+
+const isStreamed = ({ url, body }: Upstream['seen'][number]): boolean =>
+  url.includes(':streamGenerateContent') || /"stream": ?true/.test(body.toString());
 
 /** A bundle of a server with the tool `get-sum`, as the agent's file has it, and how many of its uses count. */
 async function issueBundle({ format = '' }: Agent, transport: 'http' | 'sse') {
@@ -151,7 +158,10 @@ async function issueBundle({ format = '' }: Agent, transport: 'http' | 'sse') {
 
 function placeOf() {
   if ('skipped' in agents) throw new Error(agents.skipped);
-  return { packages: join(agents.at, 'node_modules'), node: newestNode(agents.at), project };
+  const at = (name: Environment): string => ('at' in python[name] ? python[name].at : '');
+  const pythons = { aider: at('aider'), 'agent-sdk': at('agent-sdk') };
+  const packages = join(agents.at, 'node_modules');
+  return { packages, node: newestNode(agents.at), python: pythons, project };
 }
 
 async function spend(url: string, body: object): Promise<void> {

@@ -64,7 +64,10 @@ export const rowOf = (client: string): ClientRow | undefined =>
 
 const ALL = { at: '' };
 const EVERY_TOOLCHAIN = {
-  python: { llm: ALL, litellm: ALL, llamaindex: ALL, mcp1: ALL, mcp2: ALL, openapi: ALL, schemathesis: ALL },
+  python: {
+    ...{ llm: ALL, litellm: ALL, llamaindex: ALL, mcp1: ALL, mcp2: ALL, openapi: ALL, schemathesis: ALL },
+    ...{ 'agent-sdk': ALL, aider: ALL },
+  },
   ...{ go: ALL, deploy: ALL, compose: ALL, promtool: ALL, s3Server: ALL, js: ALL, java: ALL },
   ...{ openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL },
 };

@@ -17,9 +17,18 @@ const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 
 const NOT_ASKED: Installed = { skipped: 'more clients: TEST_FOREIGN_MORE is not true' };
+const NO_AGENTS: Installed = { skipped: 'agents: TEST_FOREIGN_AGENTS is not true' };
+/** Environments that run on request, if this run does not ask for them. */
+const NOT_ASKED_FOR: Readonly<Record<string, Installed>> = {
+  ...(!WITH_MORE && { llamaindex: NOT_ASKED }),
+  ...(!WITH_AGENTS && { 'agent-sdk': NO_AGENTS, aider: NO_AGENTS }),
+};
 
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
-const ENVIRONMENTS = ['llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const;
+const ENVIRONMENTS = [
+  ...(['llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const),
+  ...(['agent-sdk', 'aider'] as const),
+] as const;
 
 /** A path, or the reason why this machine cannot have it. */
 export type Installed = { readonly at: string } | { readonly skipped: string };
@@ -62,8 +71,7 @@ export default async function install(project: TestProject): Promise<void> {
   const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
   const installed = await Promise.all(
     ENVIRONMENTS.map(async (name) => {
-      const isLeftOut = name === 'llamaindex' && !WITH_MORE;
-      return [name, isLeftOut ? NOT_ASKED : await environment(name)] as const;
+      return [name, NOT_ASKED_FOR[name] ?? (await environment(name))] as const;
     }),
   );
   const java = WITH_MORE ? await installJava() : NOT_ASKED;
@@ -80,7 +88,7 @@ export default async function install(project: TestProject): Promise<void> {
     oapiCodegen: await installGo('oapi-codegen', OAPI_CODEGEN).then(within('oapi-codegen')),
     java,
     rust: WITH_RUST ? await buildRust() : { skipped: 'Rust: TEST_FOREIGN_RUST is not true' },
-    agents: WITH_AGENTS ? await installJs('agents') : { skipped: 'agents: TEST_FOREIGN_AGENTS is not true' },
+    agents: WITH_AGENTS ? await installJs('agents') : NO_AGENTS,
   });
 }
 

@@ -2,11 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ToolCall } from './provider.ts';
 
+export type Environment = 'aider' | 'agent-sdk';
+
 /** A coding agent that answers one prompt without a person. */
 export type Agent = {
   readonly name: string;
   /** Its package, whose version `package.json` pins. */
   readonly package: string;
+  /** The environment of Python that it runs in. */
+  readonly environment?: Environment;
   readonly provider: 'anthropic' | 'openai' | 'google';
   readonly paths: readonly string[];
   readonly model: string;
@@ -18,6 +22,10 @@ export type Agent = {
   readonly format?: string;
   /** How many calls it makes at once. Each holds its own money. Undefined: one. */
   readonly callsAtOnce?: number;
+  /** How often it makes a call that is refused with 402 or 403. Undefined: the test does not say. */
+  readonly attempts?: number;
+  /** Whether it asks for whole answers instead of streams. */
+  readonly isWhole?: boolean;
   readonly start: (at: Place, url: string, prompt: string) => Started;
 };
 
@@ -25,6 +33,8 @@ export type Agent = {
 export type Place = {
   readonly packages: string;
   readonly node: string;
+  /** The interpreters that have the agents of Python. */
+  readonly python: Readonly<Record<Environment, string>>;
   readonly home: string;
   readonly project: string;
   /** A bundle's document in the agent's format. */
@@ -60,6 +70,7 @@ const CLAUDE = {
   least: { model: 'claude-haiku-4-5', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] },
   reads: (project: string) => ({ name: 'Read', input: { file_path: join(project, 'note.txt') } }),
   format: 'claude-code',
+  attempts: 1,
 } as const;
 /** The tools that Claude Code may use unasked. */
 const ALLOWED = ['Read', 'mcp__sums__get-sum'];
@@ -84,7 +95,7 @@ const claudeCode: Agent = {
 
 const claudeAgentSdk: Agent = {
   ...CLAUDE,
-  name: 'Claude Agent SDK',
+  name: 'Claude Agent SDK (TypeScript)',
   package: '@anthropic-ai/claude-agent-sdk',
   start: ({ packages, node, bundle = NO_SERVERS }, url, prompt) => {
     const { base, token } = split(url);
@@ -92,6 +103,26 @@ const claudeAgentSdk: Agent = {
       command: [node, join(packages, '../claude-agent-sdk.mjs'), prompt, bundle, ALLOWED.join()],
       env: {
         ...{ ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token, ANTHROPIC_MODEL: CLAUDE.model },
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      },
+    };
+  },
+};
+
+const { format: _, ...WITHOUT_SERVERS } = CLAUDE;
+
+const claudeAgentSdkOfPython: Agent = {
+  ...WITHOUT_SERVERS,
+  name: 'Claude Agent SDK (Python)',
+  package: 'claude-agent-sdk',
+  environment: 'agent-sdk',
+  start: ({ python }, url, prompt) => {
+    const { base, token } = split(url);
+    const program = join(import.meta.dirname, '../python/claude_agent_sdk_client.py');
+    return {
+      command: [python['agent-sdk'], program, prompt],
+      env: {
+        ...{ ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token },
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       },
     };
@@ -234,35 +265,46 @@ function continueServers(bundle: string): readonly object[] {
   }));
 }
 
-/** Its environment of Python is large, so it runs where `AIDER` is its program. It has no tools of the API. */
-const aider: Agent = {
-  ...OPENAI,
-  name: 'aider',
-  package: 'aider-chat',
-  model: 'gpt-4o-mini',
-  start: (_at, url, prompt) => {
-    const { base, token } = split(url);
-    const quiet = ['--yes-always', '--no-git', '--no-auto-commits', '--no-check-update', '--no-pretty'];
-    const alone = [
-      '--analytics-disable',
-      '--no-show-release-notes',
-      '--no-show-model-warnings',
-      '--no-detect-urls',
-    ];
-    return {
-      command: [
-        process.env.AIDER ?? 'aider',
-        '--model',
-        `openai/${aider.model}`,
-        ...quiet,
-        ...alone,
-        '--message',
-        prompt,
-      ],
-      env: { OPENAI_API_BASE: `${base}/v1`, OPENAI_API_KEY: token, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
-    };
-  },
+/** A program that starts aider with the options that follow. */
+const startAider = (
+  { python }: Place,
+  program: readonly string[],
+  url: string,
+  more: readonly string[],
+): Started => {
+  const { base, token } = split(url);
+  const quiet = ['--yes-always', '--no-git', '--no-auto-commits', '--no-check-update', '--no-pretty'];
+  const alone = ['--analytics-disable', '--no-show-release-notes', '--no-show-model-warnings'];
+  const model = ['--model', `openai/${AIDER.model}`, '--no-detect-urls'];
+  return {
+    command: [python.aider, ...program, ...model, ...quiet, ...alone, ...more],
+    env: { OPENAI_API_BASE: `${base}/v1`, OPENAI_API_KEY: token, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+  };
 };
 
-export const AGENTS: readonly Agent[] = [claudeCode, claudeAgentSdk, codex, geminiCli, opencode, continueCli];
-export const AIDER: Agent = aider;
+const AIDER = { ...OPENAI, package: 'aider-chat', environment: 'aider', model: 'gpt-4o-mini' } as const;
+
+/** It has no tools of the API, and repeats a refusal until it would wait for over a minute. */
+const aider: Agent = {
+  ...AIDER,
+  name: 'aider',
+  attempts: 9,
+  start: (at, url, prompt) => startAider(at, ['-m', 'aider'], url, ['--message', prompt]),
+};
+
+/** As docs/guides/clients/coding-agents.md turns its retries off. */
+const ONCE =
+  'from aider.coders import base_coder; base_coder.RETRY_TIMEOUT = 0; from aider.main import main; main()';
+
+const aiderOnce: Agent = {
+  ...AIDER,
+  name: 'aider without retries or streams',
+  attempts: 1,
+  isWhole: true,
+  start: (at, url, prompt) => startAider(at, ['-c', ONCE], url, ['--no-stream', '--message', prompt]),
+};
+
+export const AGENTS: readonly Agent[] = [
+  ...[claudeCode, claudeAgentSdk, claudeAgentSdkOfPython, codex, geminiCli, opencode, continueCli],
+  ...[aider, aiderOnce],
+];
