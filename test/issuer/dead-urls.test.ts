@@ -99,12 +99,6 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
   ['path', /no model of xai has a price for/, 'price_unknown', { provider: 'xai', path: IMAGES }],
   [
     'path',
-    /no model of groq has a price for/,
-    'price_unknown',
-    { provider: 'groq', path: `/openai${SPEECH}` },
-  ],
-  [
-    'path',
     /no model of cohere has a price for/,
     'cost_unbounded',
     { provider: 'cohere', path: '/v2/rerank' },
@@ -164,13 +158,11 @@ const BODIES: Readonly<Record<string, object>> = {
 /** The models of endpoints of other kinds, and the fields that these need. */
 const MODELS: Readonly<Record<string, string>> = {
   xai: 'grok-imagine-image',
-  groq: 'canopylabs/orpheus-v1-english',
   cohere: 'rerank-v3.5',
 };
 const REQUIRED: Readonly<Record<string, object>> = {
   [IMAGES]: { prompt: 'Hi' },
   [SPEECH]: { input: 'Hi', voice: 'alloy' },
-  [`/openai${SPEECH}`]: { input: 'Hi', voice: 'alloy' },
   '/v2/rerank': { query: 'Hi', documents: ['Hi'] },
 };
 
@@ -247,6 +239,7 @@ describe('a URL that a call can use is issued with a cost_limit', () => {
       { provider: 'fireworks', path: '/inference/v1/chat/completions' },
     ],
     ['images that the operator prices', { provider: 'painter', path: IMAGES }],
+    ['speech that the bundled list prices', { provider: 'groq', path: `/openai${SPEECH}` }],
     ['speech that the operator prices', { provider: 'speaker', path: `/openai${SPEECH}` }],
     ['rerank that the operator prices', { provider: 'ranker', path: '/v2/rerank', config: { model: 'p' } }],
     ['rerank of an unnamed model', { provider: 'ranker', path: '/v2/rerank' }],
