@@ -169,6 +169,8 @@ export interface components {
             grant_id: string;
             /** @description The claims that its token carries. Anyone with the URL can read them. */
             claims: components["schemas"]["LlmClaims"];
+            /** @description Under its `cost_limit` no call of this URL can pass. It is issued all the same, unless the policy of the API key has `refuse_warnings`. */
+            warnings?: components["schemas"]["Warning"][];
         };
         LlmClaims: {
             /**
@@ -209,6 +211,18 @@ export interface components {
             pth: string[];
             /** @description The model to write into the path before it is matched, for providers that have the model there. */
             mdl?: string;
+        };
+        Warning: {
+            /**
+             * @description The code with which a gateway would refuse the calls.
+             * @enum {string}
+             */
+            code: "cost_limit_too_low" | "price_unknown";
+            /** @description The field of the request. */
+            param: string;
+            message: string;
+            /** @description Microdollars that the cheapest call needs. null: no call has a price. */
+            needed: number | null;
         };
         /**
          * @example {
@@ -448,6 +462,8 @@ export interface components {
             grant_id: string;
             /** @description The claims that bundle_token carries. */
             claims: components["schemas"]["McpBundleClaims"];
+            /** @description Under its `cost_limit` no call of this URL can pass. It is issued all the same, unless the policy of the API key has `refuse_warnings`. */
+            warnings?: components["schemas"]["Warning"][];
         };
         McpBundleClaims: {
             /**
@@ -1258,6 +1274,8 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             };
+            /** @description true: a URL that would be issued with `warnings` is refused with 400 instead. */
+            refuse_warnings?: boolean;
             /** @description The external_user of each URL. */
             external_user?: string;
             highest?: {
@@ -1471,6 +1489,8 @@ export interface components {
                 config?: {
                     [key: string]: unknown;
                 } | null;
+                /** @description true: a URL that would be issued with `warnings` is refused with 400 instead. */
+                refuse_warnings?: boolean | null;
                 /** @description The external_user of each URL. */
                 external_user?: string | null;
                 /** @description The highest limits of a URL. A URL without such a limit is refused. */
@@ -1594,6 +1614,8 @@ export interface components {
                 config?: {
                     [key: string]: unknown;
                 } | null;
+                /** @description true: a URL that would be issued with `warnings` is refused with 400 instead. */
+                refuse_warnings?: boolean | null;
                 /** @description The external_user of each URL. */
                 external_user?: string | null;
                 /** @description The highest limits of a URL. A URL without such a limit is refused. */
@@ -1994,6 +2016,7 @@ export interface components {
 export type PresignRequest = components['schemas']['PresignRequest'];
 export type PresignAnswer = components['schemas']['PresignAnswer'];
 export type LlmClaims = components['schemas']['LlmClaims'];
+export type Warning = components['schemas']['Warning'];
 export type McpPresignRequest = components['schemas']['McpPresignRequest'];
 export type McpPresignAnswer = components['schemas']['McpPresignAnswer'];
 export type McpBundleClaims = components['schemas']['McpBundleClaims'];

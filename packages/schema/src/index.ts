@@ -15,6 +15,7 @@ export * from './api/presign.ts';
 export * from './api/refused.ts';
 export * from './api/reports.ts';
 export * from './api/session.ts';
+export * from './api/warning.ts';
 export * from './api/webhook-events.ts';
 export * from './api/webhooks.ts';
 export * from './claims.ts';

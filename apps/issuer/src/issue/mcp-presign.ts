@@ -36,6 +36,7 @@ import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 import { joinSession } from '../sessions/join-session.ts';
 import { type BundleRows, type InsertBundle, prepareInsertBundle } from './insert.ts';
+import { mcpWarnings, obeyWarnings, warned } from './money-warnings.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 
@@ -73,16 +74,18 @@ export const mcpPresign = route(
       const key = readIdempotencyKey(c);
       const policy = readPolicy(apiKey);
       const request = obeyMcpPolicy(policy, body, raw.value);
+      const warnings = mcpWarnings(request);
+      obeyWarnings(policy, warnings);
       await obeyAccount(deps, apiKey, request.cost_limit);
       const issuedAt = wholeSecond(deps.now());
       const { id: apiKeyId, revision: keyRevision, accountId, hasBudgets } = apiKey;
       const by = { accountId, apiKeyId, keyRevision, hasBudgets, policy };
       const issue = { ...by, grantId: randomUUID(), request, issuedAt };
       const isAlone = key === undefined && !hasBudgets && readsNothing(request) && !countsSessions(apiKey);
-      if (isAlone) return inTime(issueNew(deps, insert, issue));
+      if (isAlone) return { ...(await inTime(issueNew(deps, insert, issue))), ...warned(warnings) };
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       const issued = deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey));
-      return inTime(issued);
+      return { ...(await inTime(issued)), ...warned(warnings) };
     };
   },
 );

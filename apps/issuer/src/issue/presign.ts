@@ -39,6 +39,7 @@ import type { RouteDeps } from '../middleware/route-deps.ts';
 import { joinSession } from '../sessions/join-session.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
 import { lockLimits } from './lock-limits.ts';
+import { llmWarnings, obeyWarnings, warned } from './money-warnings.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 
 type Needs = Pick<
@@ -117,7 +118,7 @@ async function issueOnce(
 ): Promise<PresignAnswer> {
   const isAlone = repeat === undefined && !issue.hasBudgets && readsNothing(issue.request);
   if (isAlone && !countsSessions(apiKey)) {
-    return signGrant(deps, await writeGrant(deps, insert, issue, undefined));
+    return answerGrant(deps, issue, await writeGrant(deps, insert, issue, undefined));
   }
   return deps.db.transaction(async (tx) => {
     const { accountId, grantId } = issue;
@@ -131,15 +132,23 @@ async function issueOnce(
       ));
     if (earlier) {
       obeyPolicyAgain(issue.policy, issue.apiKeyId, earlier);
-      return signGrant(deps, asIssued(earlier));
+      return answerGrant(deps, issue, asIssued(earlier));
     }
     await obeySessions(tx, apiKey, issue.request.session_id, issue.issuedAt);
-    return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx, deps.now), issue, tx));
+    return answerGrant(deps, issue, await writeGrant(deps, prepareInsertGrant(tx, deps.now), issue, tx));
   });
 }
 
+/** An LLM grant that is written, with the models that its calls may use. */
+type Written = IssuedGrant & Pick<GrantRows['grant'], 'models'>;
+
+const answerGrant = (deps: Needs, { provider }: Issue, grant: Written): PresignAnswer => ({
+  ...signGrant(deps, grant),
+  ...warned(llmWarnings(deps, provider, grant)),
+});
+
 /** An LLM grant that was written earlier. */
-function asIssued(grant: EarlierGrant): IssuedGrant {
+function asIssued(grant: EarlierGrant): Written {
   const { method, paths } = grant;
   if (method === null || paths === null) throw new Error(`grant ${grant.id} is not an LLM grant`);
   return { ...grant, method, paths };
@@ -170,7 +179,7 @@ export async function writeGrant(
   insert: InsertGrant,
   issue: Issue,
   tx: Transaction | undefined,
-): Promise<IssuedGrant> {
+): Promise<Written> {
   const { request, accountId, issuedAt } = issue;
   const virtualKey = tx && (await findVirtualKey(tx, accountId, request));
   if (virtualKey) obeyPolicyWith(issue.policy, issue.provider, inherited(request, virtualKey));
@@ -187,6 +196,8 @@ export async function writeGrant(
   };
   checkTokens(issue, limited.tokens);
   if (rows.limits.costLimitMicrousd !== null || limited.cost) checkSpending(deps, issue, config);
+  if (issue.policy?.refuse_warnings)
+    obeyWarnings(issue.policy, llmWarnings(deps, issue.provider, { ...rows.grant, limits: rows.limits }));
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
   const { partition, limits } = rows;

@@ -45,6 +45,41 @@ export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dea
   return reachFree.length > 0 && dead?.at !== 'config' ? undefined : dead;
 }
 
+/** The cheapest call of a URL: its model, and the least that it holds, in microdollars. */
+export type Cheapest = { readonly model: string; readonly microusd: number };
+
+/** Models and paths of one URL that are judged together. Beyond, nothing is said. */
+const JUDGED_MOST = 64;
+
+/**
+ * Whether all calls of a URL cost more than a limit, where its config, its paths or a list fix the model: its cheapest call, or `unpriced` if no model
+ * of the list has a price. Undefined: a call may cost less, as it may have another model, a free path, or no price here.
+ */
+export function costsMore(
+  provider: Provider,
+  { models, ...allowed }: Allowed & { readonly models: readonly string[] | null },
+  limitMicrousd: number,
+  at: PricesAt,
+): Cheapest | 'unpriced' | undefined {
+  const { method, config, paths } = allowed;
+  const isListed = models !== null && !Object.hasOwn(config, 'model');
+  const configs = isListed ? models.map((model) => ({ ...config, model })) : [config];
+  if (configs.length * paths.length > JUDGED_MOST) return undefined;
+  if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
+  const calls = configs.flatMap((each) => paths.map((path) => ({ each, path })));
+  let found: Cheapest | undefined;
+  for (const { each, path } of calls) {
+    const on = endpointsOn(provider, path, each, at);
+    for (const endpoint of 'payable' in on ? on.payable : []) {
+      const least = leastCall(endpoint, each);
+      if ('unbounded' in least) continue;
+      if (!least.cheapest || least.cheapest.microusd <= limitMicrousd) return undefined;
+      if (!found || least.cheapest.microusd < found.microusd) found = least.cheapest;
+    }
+  }
+  return found ?? (isListed ? 'unpriced' : undefined);
+}
+
 /** Why the tokens of no call on a URL have a bound, by its paths. Undefined if a call on one of them may have one. */
 export function whyUncounted(
   provider: Provider,
@@ -201,14 +236,26 @@ function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
 
 /** Why the least call with a config has no bound, or none that the model's price covers. */
 function leastUnbounded(endpoint: Payable, config: JsonObject): Unbounded | undefined {
+  const least = leastCall(endpoint, config);
+  return 'unbounded' in least ? least.unbounded : undefined;
+}
+
+/** The least that the least call with a config holds, or why it has no bound. Nothing is known of a model that has no price here. */
+function leastCall(
+  endpoint: Payable,
+  config: JsonObject,
+): { readonly unbounded: Unbounded } | { readonly cheapest: Cheapest | undefined } {
   const { provider, spend, model } = endpoint;
   const { path, body } = bodyWith(endpoint, config, spend.least);
   const bytes = Buffer.byteLength(JSON.stringify(body));
   const bounded = spend.bound(body, { path, bytes, facts: model.facts });
-  if ('unbounded' in bounded) return bounded.unbounded;
-  if (model.name === undefined || model.pricing === undefined) return undefined;
+  if ('unbounded' in bounded) return bounded;
+  if (model.name === undefined || model.pricing === undefined) return { cheapest: undefined };
   const cost = pricedBound(provider, model.name, model.pricing, bounded.bound);
-  return 'unbounded' in cost ? cost.unbounded : undefined;
+  if ('unbounded' in cost) return cost;
+  const { least = 0, times = 0 } = bounded.bound.output ?? {};
+  const microusd = Math.ceil(cost.fixedMicrousd + (cost.outputRate * least * times) / 1e6);
+  return { cheapest: { model: model.name, microusd } };
 }
 
 /**

@@ -3,6 +3,7 @@ import { mcpBundleClaims } from '../claims.ts';
 import type { McpArguments, McpPricing } from './mcp/tools.ts';
 import { MCP_TRANSPORTS, type McpServer } from './mcp-presign.ts';
 import { expiresAt, grantId } from './presign.ts';
+import { warnings } from './warning.ts';
 
 /** The policy of one MCP server of a bundle. It contains nothing secret. */
 export type McpServerPolicy = {
@@ -32,6 +33,7 @@ export const mcpPresignAnswer = z
       .meta({ description: 'The servers by their names in the request.' }),
     grant_id: grantId,
     claims: mcpBundleClaims.meta({ description: 'The claims that bundle_token carries.' }),
+    warnings,
   })
   .meta({
     id: 'McpPresignAnswer',

@@ -90,6 +90,9 @@ const shape = {
   config: callConfig.meta({
     description: 'Set in each URL. Neither the request nor its virtual key can change these settings.',
   }),
+  refuse_warnings: z.boolean(expected('true or false')).meta({
+    description: 'true: a URL that would be issued with `warnings` is refused with 400 instead.',
+  }),
   external_user: externalId
     .refine((text) => text !== '', 'expected 1 to 255 characters')
     .meta({

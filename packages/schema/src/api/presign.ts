@@ -16,6 +16,7 @@ import {
 } from '../fields/fields.ts';
 import { expected } from '../fields/invalid-request.ts';
 import { llmLimits } from '../fields/limits.ts';
+import { warnings } from './warning.ts';
 
 /** One year in seconds: the meaning of `expires_in: -1`, and the longest validity of an LLM URL. */
 export const ONE_YEAR_SECONDS = 31_536_000;
@@ -294,6 +295,7 @@ export const presignAnswer = z
     claims: llmClaims.meta({
       description: 'The claims that its token carries. Anyone with the URL can read them.',
     }),
+    warnings,
   })
   .meta({
     id: 'PresignAnswer',
