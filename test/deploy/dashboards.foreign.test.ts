@@ -111,9 +111,68 @@ const CASES: readonly Case[] = [
   ['PresignLedgerBehind', { presign_ledger_lag_seconds: '400x120' }, { presign_ledger_lag_seconds: '9x120' }],
   ['PresignLedgerUnknown', {}, { presign_ledger_lag_seconds: '9x120' }],
   [
-    'PresignUsageStreamLong',
-    { presign_usage_stream_entries: '60000x120' },
-    { presign_usage_stream_entries: '100x120' },
+    'PresignPartitionFills',
+    { presign_fullest_partition_entries: '26000x120' },
+    { presign_fullest_partition_entries: '100x120' },
+    { $value: '26000' },
+  ],
+  [
+    'PresignDown',
+    { 'up{job="presign",instance="a"}': '0x120', 'up{job="presign",instance="b"}': '1x120' },
+    { 'up{job="presign",instance="a"}': '1x120', 'up{job="node",instance="a"}': '0x120' },
+    { job: 'presign', instance: 'a' },
+  ],
+  ...['PresignProviderFails', 'PresignProviderErrors'].map(
+    (alert): Case => [
+      alert,
+      calls({ provider_error: alert === 'PresignProviderFails' ? 60 : 15, complete: 40 }),
+      calls({ provider_error: 4, complete: 90, refused: 900 }),
+      { provider: 'openai' },
+    ],
+  ),
+  [
+    'PresignProviderSlow',
+    firstBytes({ 30: 90, 60: 100, '+Inf': 100 }),
+    firstBytes({ 30: 100, 60: 100, '+Inf': 100 }),
+    { provider: 'openai' },
+  ],
+  [
+    'PresignProviderHangs',
+    {
+      'presign_holds{instance="a"}': '30x120',
+      'presign_calls_total{instance="a",kind="llm",outcome="complete"}': '0+9x60 540x60',
+    },
+    {
+      'presign_holds{instance="a"}': '30x120',
+      'presign_calls_total{instance="a",kind="llm",outcome="complete"}': '0+9x120',
+    },
+    { instance: 'a' },
+  ],
+  [
+    'PresignLimitsReached',
+    {
+      'presign_refusals_total{kind="llm",code="rate_limited"}': '0+60x120',
+      'presign_calls_total{kind="llm",outcome="refused"}': '0+60x120',
+      'presign_calls_total{kind="llm",outcome="complete"}': '0+9x120',
+    },
+    {
+      'presign_refusals_total{kind="llm",code="uses_exhausted"}': '0+60x120',
+      'presign_calls_total{kind="llm",outcome="refused"}': '0+60x120',
+    },
+  ],
+  [
+    'PresignArchiveBehind',
+    { presign_archive_lag_seconds: '4000x120' },
+    { presign_archive_lag_seconds: '60x120' },
+  ],
+  [
+    'PresignPricesOld',
+    { 'presign_price_list_age_seconds{service="issuer",source="file"}': '300000x120' },
+    {
+      'presign_price_list_age_seconds{service="issuer",source="file"}': '3000x60 300000x60',
+      'presign_price_list_age_seconds{service="issuer",source="bundled"}': '9000000x120',
+    },
+    { service: 'issuer', source: 'file' },
   ],
   [
     'PresignRevocationsWait',
@@ -150,20 +209,60 @@ const CASES: readonly Case[] = [
   ],
 ];
 
-const tests = CASES.flatMap(([alertname, firing, quiet, labels = {}]) => {
+/** Outages that begin after 70 minutes. Their alerts fire within three minutes. */
+const OUTAGES: readonly Case[] = [
+  ['PresignDown', { 'up{job="presign",instance="a"}': '1x70 0x50' }, {}, { job: 'presign', instance: 'a' }],
+  [
+    'PresignCallsRefusedByOutage',
+    { 'presign_refusals_total{code="limits_unavailable"}': '0x70 60+60x50' },
+    {},
+  ],
+  ['PresignIssuerFails', { 'presign_requests_total{status="503"}': '0x70 60+60x50' }, {}],
+  ['PresignLedgerBehind', { presign_ledger_lag_seconds: '0x70 60+60x50' }, {}],
+  ['PresignLedgerUnknown', { presign_ledger_lag_seconds: '0x70 stale' }, {}],
+  [
+    'PresignProviderFails',
+    {
+      'presign_calls_total{provider="openai",outcome="provider_error"}': '0x70 60+60x50',
+      'presign_calls_total{provider="openai",outcome="complete"}': '0+60x70 4200x50',
+    },
+    {},
+    { provider: 'openai' },
+  ],
+];
+
+function calls(outcomes: Readonly<Record<string, number>>): Series {
+  const series = Object.entries(outcomes).map(([outcome, each]) => [
+    `presign_calls_total{provider="openai",outcome="${outcome}"}`,
+    `0+${each}x120`,
+  ]);
+  return Object.fromEntries(series) as Series;
+}
+
+function firstBytes(buckets: Readonly<Record<string, number>>): Series {
+  const series = Object.entries(buckets).map(([le, each]) => [
+    `presign_first_byte_seconds_bucket{provider="openai",le="${le}"}`,
+    `0+${each}x120`,
+  ]);
+  return Object.fromEntries(series) as Series;
+}
+
+const tests = [...CASES, ...OUTAGES].flatMap(([alertname, firing, quiet, { $value, ...labels } = {}], i) => {
+  const isOutage = i >= CASES.length;
   const found = alerts.find(({ alert }) => alert === alertname);
   const summary = found?.annotations.summary.replaceAll(
-    /\{\{ \$labels\.(\w+) \}\}/g,
-    (_all, label: string) => labels[label] ?? '',
+    /\{\{ \$(?:labels\.)?(\w+) \}\}/g,
+    (_all, label: string) => (label === 'value' ? $value : labels[label]) ?? '',
   );
   const fires = [{ exp_labels: { ...found?.labels, ...labels }, exp_annotations: { summary } }];
-  return [
+  const both = [
     [firing, fires],
     [quiet, []],
-  ].map(([series, exp_alerts]) => ({
+  ];
+  return both.slice(0, isOutage ? 1 : 2).map(([series, exp_alerts]) => ({
     interval: '1m',
     input_series: Object.entries(series as Series).map(([name, values]) => ({ series: name, values })),
-    alert_rule_test: [{ eval_time: '80m', alertname, exp_alerts }],
+    alert_rule_test: [{ eval_time: isOutage ? '73m' : '80m', alertname, exp_alerts }],
   }));
 });
 
@@ -187,7 +286,7 @@ describe.skipIf('skipped' in promtool)('Prometheus', () => {
 
   test.each([
     ['for: 1h', 'for: 10m'],
-    ['kind="llm"', 'kind=~"llm|mcp"'],
+    ['bucket{kind="llm"', 'bucket{kind=~"llm|mcp"'],
   ])('notices a rule with %s changed to %s', (right, wrong) => {
     expect(rules).toContain(right);
     expect(runTests(rules.replace(right, wrong)).status).toBe(1);

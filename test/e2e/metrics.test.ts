@@ -305,7 +305,10 @@ describe('/metrics of an issuer', () => {
     await stack.issuer.ledger.close();
     const before = await now();
     expect(await send(url)).toBe(200);
-    const after = await expectGrowth(before, { presign_usage_stream_entries: 1 });
+    const after = await expectGrowth(before, {
+      presign_usage_stream_entries: 1,
+      presign_fullest_partition_entries: 1,
+    });
     await eventually(async () => (await now()).value('presign_ledger_lag_seconds') > 0.5);
     expect(after.has('presign_ledger_lag_seconds')).toBe(true);
     await stack.issuer.ledger.drainAll();

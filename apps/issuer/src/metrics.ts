@@ -63,6 +63,11 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
     'seconds',
   );
   const entries = gauge('presign_usage_stream_entries', 'Settled calls that wait for the ledger', 'calls');
+  const fullest = gauge(
+    'presign_fullest_partition_entries',
+    'Settled calls that wait in the fullest partition',
+    'calls',
+  );
   const deliveries = gauge('presign_webhook_backlog', 'Webhook deliveries that wait', 'deliveries');
   const late = gauge('presign_webhook_lag_seconds', 'How long the oldest delivery has been due', 'seconds');
   const changes = gauge(
@@ -83,6 +88,7 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
       if (streams) {
         result.observe(lag, streams.oldestMs / 1_000);
         result.observe(entries, streams.entries);
+        result.observe(fullest, streams.fullest);
       }
       if (waiting) {
         result.observe(deliveries, waiting.deliveries);
@@ -91,7 +97,7 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
         result.observe(archive, waiting.archiveSeconds);
       }
     },
-    [lag, entries, deliveries, late, changes, archive],
+    [lag, entries, fullest, deliveries, late, changes, archive],
   );
 }
 

@@ -153,6 +153,8 @@ export async function reopen(redis: RedisClient, partition: number, epoch: numbe
 /** The settled calls that are in no ledger yet. */
 export type UsageStreams = {
   readonly entries: number;
+  /** Those of the partition that has most. */
+  readonly fullest: number;
   /** The age of the oldest one by the clock of Redis, in ms; 0 if there is none. */
   readonly oldestMs: number;
 };
@@ -169,6 +171,7 @@ export async function readUsageStreams(redis: RedisClient, partitions: number): 
   const times = firsts.flatMap(([first]) => (first ? [Number.parseInt(first[0], 10)] : []));
   return {
     entries: lengths.reduce((sum, length) => sum + length, 0),
+    fullest: Math.max(...lengths),
     oldestMs: times.length === 0 ? 0 : Math.max(0, Number(seconds) * 1_000 - Math.min(...times)),
   };
 }
