@@ -10,6 +10,7 @@ import {
   givenOneOf,
   jsonObject,
   METADATA_MAX_BYTES,
+  NO_NUL,
   optional,
   providerKey,
   sessionId,
@@ -72,7 +73,8 @@ export const fieldNames = z
       .max(255, 'expected at most 255 characters')
       .refine((text) => text.isWellFormed() && !text.includes('\0'), {
         error: 'expected Unicode text without NUL or lone surrogates',
-      }),
+      })
+      .meta({ pattern: NO_NUL }),
     expected('an array of names of fields'),
   )
   .max(FIELDS_MAX, `expected at most ${FIELDS_MAX} fields`);
