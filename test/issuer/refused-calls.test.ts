@@ -340,6 +340,19 @@ describe('an issuer', () => {
     expect(await count('cost_unbounded')).toBe(before + 5 * all);
   });
 
+  test('writes a call once that its gateway has sent twice, as it did not hear that Redis has taken it', async () => {
+    const { grant_id } = await issue({});
+    const call = { rid: randomUUID(), sta: 422 };
+    const sent = (ago: number) =>
+      JSON.stringify({ grt: grant_id, cod: 'cost_unbounded', n: 1, kept: [{ ...call, ago }] });
+    const ofGrant = eq(refusedCalls.grantId, grant_id);
+    await addRefused(stack.redis, 4, [sent(10), sent(20)]);
+    await eventually(async () => (await stack.db.$count(refusedCalls, ofGrant)) > 0);
+    await addRefused(stack.redis, 4, [sent(1_500)]);
+    await eventually(async () => (await stack.redis.xlen(keys.refused(4))) === 0);
+    expect(await stack.db.$count(refusedCalls, ofGrant)).toBe(1);
+  });
+
   test('leaves out what it cannot read and grants that are gone, and goes on', async () => {
     const { grant_id } = await issue({});
     await addRefused(stack.redis, 5, ['no JSON', '{}', entry(randomUUID()), entry(grant_id)]);

@@ -49,21 +49,30 @@ type Sum = Pick<RefusedEntry, 'grt' | 'cod' | 'nam'> & { partition: number; n: n
 export function sendRefused(redis: RedisClient, now: () => number): RefusedCalls {
   const memory = new RefusedMemory();
   let timer: NodeJS.Timeout | undefined;
+  let sending = Promise.resolve();
   const send = async () => {
-    clearTimeout(timer);
-    timer = undefined;
     const failed = await sendSums(redis, memory.take(), now());
     for (const sum of failed) memory.putBack(sum);
-    if (failed.length > 0) timer ??= setTimeout(send, EVERY_MS).unref();
+  };
+  // One after the other: while Redis hangs, what waits is in memory once.
+  const sendNext = () => {
+    sending = send().finally(() => {
+      timer = undefined;
+      if (memory.isWaiting) later();
+    });
+  };
+  const later = () => {
+    timer ??= setTimeout(sendNext, EVERY_MS).unref();
   };
   return {
     add: (refused) => {
       memory.add(refused, now());
-      timer ??= setTimeout(send, EVERY_MS).unref();
+      later();
     },
     close: async () => {
-      await send();
+      await sending;
       clearTimeout(timer);
+      await send();
     },
   };
 }
@@ -71,7 +80,11 @@ export function sendRefused(redis: RedisClient, now: () => number): RefusedCalls
 /** Sends sums to the streams of their partitions. Returns those that Redis has not taken. */
 async function sendSums(redis: RedisClient, sums: readonly Sum[], nowMs: number): Promise<Sum[]> {
   const batches = new Map<number, Sum[]>();
-  for (const sum of sums) batches.set(sum.partition, [...(batches.get(sum.partition) ?? []), sum]);
+  for (const sum of sums) {
+    const batch = batches.get(sum.partition);
+    if (batch) batch.push(sum);
+    else batches.set(sum.partition, [sum]);
+  }
   const sent = await Promise.all(
     Array.from(batches, async ([partition, all]) => {
       for (let i = 0; i < all.length; i += BATCH) {
@@ -98,6 +111,10 @@ class RefusedMemory {
   #keptOfAccount = new Map<string | undefined, number>();
   #keptOfPair = new Map<string, number>();
   #hour = 0;
+
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
 
   add(refused: Refused, nowMs: number): void {
     const sum = this.#sumOf(refused);

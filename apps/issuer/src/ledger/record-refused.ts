@@ -3,7 +3,7 @@ import { PARTITIONS, type RefusedEntry, refusedEntry } from '@presign/schema';
 import { refusalDays, refusedCalls, refusedMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import type { Database, TextRow, Transaction } from '@presign/service/database';
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, gte, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type RefusedDays, refusedDays } from './refused-days.ts';
 
@@ -86,10 +86,11 @@ async function writeRefused(tx: Transaction, read: readonly Read[]): Promise<voi
     tx,
     read.map(({ entry }) => entry.grt),
   );
-  const rows = read.flatMap(({ entry, atMs }) => {
+  const all = read.flatMap(({ entry, atMs }) => {
     const owner = owners.get(entry.grt);
     return owner ? entry.kept.map((call) => rowOf(entry, call, owner, atMs)) : [];
   });
+  const rows = await withoutKnown(tx, all);
   for (let i = 0; i < rows.length; i += ROWS)
     await tx
       .insert(refusedCalls)
@@ -105,6 +106,29 @@ async function writeRefused(tx: Transaction, read: readonly Read[]): Promise<voi
         : [];
     }),
   );
+}
+
+type Row = typeof refusedCalls.$inferInsert;
+
+/**
+ * The rows without those that are written already. A gateway sends calls again if it did not hear that Redis has taken them, and then they
+ * have another time.
+ */
+async function withoutKnown(tx: Transaction, rows: readonly Row[]): Promise<Row[]> {
+  const fresh = new Map(rows.map((row) => [row.requestId, row]));
+  if (fresh.size === 0) return [];
+  const oldest = Math.min(...rows.map(({ refusedAt }) => refusedAt.getTime()));
+  const known = await tx
+    .select({ requestId: refusedCalls.requestId })
+    .from(refusedCalls)
+    .where(
+      and(
+        inArray(refusedCalls.requestId, [...fresh.keys()]),
+        gte(refusedCalls.refusedAt, new Date(oldest - LONGEST_MS)),
+      ),
+    );
+  for (const { requestId } of known) fresh.delete(requestId);
+  return [...fresh.values()];
 }
 
 /** Rows of one statement: it may have 65,535 values. */
@@ -135,7 +159,7 @@ function rowOf(
   { rid, ago, sta, rsn, mod, tol, fig, siz }: RefusedEntry['kept'][number],
   { accountId, sessionId, apiKeyId, virtualKeyId, externalUser, provider, server }: Owner,
   atMs: number,
-): typeof refusedCalls.$inferInsert {
+): Row {
   return {
     ...{ requestId: rid, refusedAt: timeOf(ago, atMs), accountId, sessionId, grantId: grt },
     ...{ apiKeyId, virtualKeyId, externalUser, provider, server: server?.name ?? null },

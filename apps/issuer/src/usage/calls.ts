@@ -107,12 +107,13 @@ export const getCall = route(
         eq(refusedCalls.requestId, params.request_id),
         eq(refusedCalls.accountId, apiKey.accountId),
       );
-      const { rows, refused } = await take(c, async () => ({
-        rows: await db.select().from(ledger).where(own).orderBy(asc(ledger.settledAt)),
-        refused: await db.select().from(refusedCalls).where(isRefused),
-      }));
+      const { rows, refused } = await take(c, async () => {
+        const rows = await db.select().from(ledger).where(own).orderBy(asc(ledger.settledAt));
+        const [refused] = rows.length > 0 ? [] : await db.select().from(refusedCalls).where(isRefused);
+        return { rows, refused };
+      });
+      if (refused) return { ...describeRefused(refused), price_lines: null, refunds: [] };
       const call = rows.find(({ outcome }) => outcome !== 'refunded');
-      if (!call && refused[0]) return { ...describeRefused(refused[0]), price_lines: null, refunds: [] };
       if (!call) throw new RefusedError({ code: 'not_found', message: NO_CALL });
       const refunds = rows
         .filter(({ outcome }) => outcome === 'refunded')
