@@ -34,7 +34,7 @@ export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
-export { type Cheapest, costsMore, type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
+export { type Cheapest, cheapestCall, type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,

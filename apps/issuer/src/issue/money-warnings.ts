@@ -1,4 +1,4 @@
-import { costsMore, type Provider } from '@presign/providers';
+import { cheapestCall, type Provider } from '@presign/providers';
 import {
   type BudgetLimits,
   type KeyPolicy,
@@ -27,9 +27,10 @@ export function llmWarnings(
   const { costLimitMicrousd: limit } = limits;
   if (limit === null) return [];
   const at = { prices: prices.current(), now: now() };
-  const found = costsMore(provider, { ...url, config: config ?? {} }, limit, at);
+  const found = cheapestCall(provider, { ...url, config: config ?? {} }, at);
   if (found === undefined) return [];
-  if (found !== 'unpriced') return [tooLow(limit, found.microusd, `with ${found.model}`)];
+  if (found !== 'unpriced')
+    return found.microusd <= limit ? [] : [tooLow(limit, found.microusd, `with ${found.model}`)];
   const message = `models: none of them has a price at ${provider.id}, so under a cost_limit no call can pass.`;
   return [{ code: WARNING_CODES.models, param: 'models', message, needed: null }];
 }

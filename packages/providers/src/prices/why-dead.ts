@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { applyConfig } from '../config/apply-config.ts';
 import { compileConfig } from '../config/compile-config.ts';
 import type { Dialect } from '../dialect.ts';
@@ -31,7 +32,10 @@ export type Dead = { readonly reason: string } & (
  * It refuses only for values that no holder can change: a path, a model, and a field of the config whose value is not an
  * object. Objects are merged with the holder's.
  */
-export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined {
+export const whyDead = (provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined =>
+  remembered(provider, 'dead', { ...allowed, models: null }, at, () => judgeDead(provider, allowed, at));
+
+function judgeDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined {
   const { method, config, paths } = allowed;
   const reachFree = paths.filter((path) => reachesFree(provider, method, path));
   const judged = paths.flatMap((path) => {
@@ -51,21 +55,29 @@ export type Cheapest = { readonly model: string; readonly microusd: number };
 /** Models and paths of one URL that are judged together. Beyond, nothing is said. */
 const JUDGED_MOST = 64;
 
+type Fixed = Allowed & { readonly models: readonly string[] | null };
+
 /**
- * Whether all calls of a URL cost more than a limit, where its config, its paths or a list fix the model: its cheapest call, or `unpriced` if no model
- * of the list has a price. Undefined: a call may cost less, as it may have another model, a free path, or no price here.
+ * The cheapest call of a URL, where its config, its paths or a list fix the model, or `unpriced` if no model of the list has a price.
+ * Undefined: a call may cost less, as it may have another model, a free path, or no price here.
  */
-export function costsMore(
+export const cheapestCall = (
   provider: Provider,
-  { models, ...allowed }: Allowed & { readonly models: readonly string[] | null },
-  limitMicrousd: number,
+  url: Fixed,
+  at: PricesAt,
+): Cheapest | 'unpriced' | undefined =>
+  remembered(provider, 'cheapest', url, at, () => judgeCheapest(provider, url, at));
+
+function judgeCheapest(
+  provider: Provider,
+  { method, config, paths, models }: Fixed,
   at: PricesAt,
 ): Cheapest | 'unpriced' | undefined {
-  const { method, config, paths } = allowed;
   const isListed = models !== null && !Object.hasOwn(config, 'model');
   const configs = isListed ? models.map((model) => ({ ...config, model })) : [config];
   if (configs.length * paths.length > JUDGED_MOST) return undefined;
   if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
+  if (!isListed && paths.some((path) => isModelFree(provider, path, config))) return undefined;
   const calls = configs.flatMap((each) => paths.map((path) => ({ each, path })));
   let found: Cheapest | undefined;
   for (const { each, path } of calls) {
@@ -73,12 +85,18 @@ export function costsMore(
     for (const endpoint of 'payable' in on ? on.payable : []) {
       const least = leastCall(endpoint, each);
       if ('unbounded' in least) continue;
-      if (!least.cheapest || least.cheapest.microusd <= limitMicrousd) return undefined;
+      if (!least.cheapest) return undefined;
       if (!found || least.cheapest.microusd < found.microusd) found = least.cheapest;
     }
   }
   return found ?? (isListed ? 'unpriced' : undefined);
 }
+
+/** Whether a holder chooses the model on a path. */
+const isModelFree = (provider: Provider, path: string, config: JsonObject): boolean =>
+  boundedEndpoints(provider, path).some(
+    (endpoint) => modelWith(endpoint, modelIn(config))?.includes('*') ?? true,
+  );
 
 /** Why the tokens of no call on a URL have a bound, by its paths. Undefined if a call on one of them may have one. */
 export function whyUncounted(
@@ -153,6 +171,30 @@ function modelNamed(
   const refused = leastUnbounded({ ...endpoint, provider, model }, fixed);
   // Nothing but the model is in this call, so no other call of the model would pass.
   return refused?.param === 'model' ? { reason: refused.reason } : model;
+}
+
+/** URLs of a provider that are remembered, and how long what is asked of one may be, in characters. */
+const REMEMBERED = 100;
+const ASKED_MAX = 4_096;
+const JUDGED = new WeakMap<Provider, LRUCache<string, { readonly found: unknown }>>();
+
+/** A backend issues the same form of URL again and again, so it is judged once an hour and after each new list. */
+function remembered<T>(
+  provider: Provider,
+  what: string,
+  { method, paths, config, models }: Fixed,
+  { prices, now }: PricesAt,
+  judge: () => T,
+): T {
+  const key = JSON.stringify([what, prices.id, Math.floor(now / HOUR_MS), method, paths, config, models]);
+  if (key.length > ASKED_MAX) return judge();
+  const known = JUDGED.get(provider) ?? new LRUCache({ max: REMEMBERED });
+  JUDGED.set(provider, known);
+  const before = known.get(key);
+  if (before) return before.found as T;
+  const found = judge();
+  known.set(key, { found });
+  return found;
 }
 
 const HOUR_MS = 3_600_000;
