@@ -34,7 +34,7 @@ export type Query = Readonly<
     >
   >
 >;
-type Filter = 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key';
+type Filter = 'outcome' | 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key';
 
 /** `GET /v1/usage`. */
 export const get = (
@@ -87,6 +87,7 @@ export const none = {
   calls: 0,
   uses: 0,
   cost: 0,
+  failed_calls: 0,
   calls_of_unknown_cost: 0,
   input_tokens: 0,
   output_tokens: 0,

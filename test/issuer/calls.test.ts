@@ -64,7 +64,7 @@ describe('a call', () => {
     expect(sent.status, sent.text).toBe(200);
     const found = JSON.parse(sent.text);
     expect(found).toMatchObject({
-      ...{ request_id: requestId, session_id, external_user, outcome: 'settled', failure: null, status: 200 },
+      ...{ request_id: requestId, session_id, external_user, outcome: 'passed', failure: null, status: 200 },
       ...{ provider: 'openai', model: 'model-1', virtual_key: null, server: null, tool: null },
       // 100 × $0.15 + 100 × $0.60 per million.
       ...{ uses: 1, input_tokens: 100, output_tokens: 100, cost: 75, overrun: 0, refunds: [] },
@@ -110,7 +110,15 @@ describe('a call', () => {
     const { url } = await issue(stack, { cost_limit: 10_000 });
     const sent = await ask(stack, `/v1/calls/${await call(url, 400)}`);
     expect(JSON.parse(sent.text)).toMatchObject({
-      ...{ status: 400, failure: 'provider_error', cost: 0, uses: 1, input_tokens: null, price_lines: null },
+      ...{
+        status: 400,
+        failure: 'provider_error',
+        outcome: 'provider_refused',
+        cost: 0,
+        uses: 1,
+        input_tokens: null,
+        price_lines: null,
+      },
     });
   });
 
@@ -142,7 +150,7 @@ describe('a call', () => {
     expect(found.refunds).toEqual([
       { settled_at: Date.parse('2026-01-01T12:00:01Z') / 1000, uses: -1, cost: -1000 },
     ]);
-    expect((await list(of)).data.map(({ outcome }) => outcome)).toEqual(['refunded', 'settled']);
+    expect((await list(of)).data.map(({ outcome }) => outcome)).toEqual(['refunded', 'passed']);
   });
 
   test("is an account's own, and unknown ids are not found", async () => {
@@ -167,7 +175,7 @@ describe('a list of calls', () => {
     virtual_key: [{ virtual_key: 'vk-1' }, { virtualKeyId: 'vk-1' }],
     provider: [{ provider: 'mcp' }, { provider: 'mcp' }],
     model: [{ model: 'model-2' }, { model: 'model-2' }],
-    outcome: [{ outcome: 'expired' }, { outcome: 'expired' }],
+    outcome: [{ outcome: 'lease_ended' }, { outcome: 'expired', failure: 'lease_ended' }],
     from: [{ from: '2026-02-01T00:00:00Z' }, { settledAt: new Date('2026-02-01T00:00:00Z') }],
     to: [{ to: '2026-01-01T12:00:00Z' }, { settledAt: new Date('2026-01-01T11:59:59Z') }],
   };

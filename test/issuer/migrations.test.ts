@@ -25,6 +25,7 @@ import {
 const LANDED: Readonly<Record<string, string>> = {
   '0000_first.sql': '57cea4a74bcb7dd15249ca31f109de778016c04259f4ea6af701569f703a18b9',
   '0001_refused_calls.sql': 'dc3d8b8ef6dd83f6386324fbb74a53162fdbcbaf0d8346b973297b4756fa4708',
+  '0002_outcomes.sql': '2c7111300fc542d28c2227a0a9ef386da1928495a2cf3839e744b842589b2bd7',
 };
 
 describe('a landed migration', () => {

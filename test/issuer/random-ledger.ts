@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { USAGE_DIMENSIONS, USAGE_SUMS, type UsageDimension } from '@presign/schema';
+import { outcomeOf, UNFAILED, USAGE_DIMENSIONS, USAGE_SUMS, type UsageDimension } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets, grants, sessions } from '@presign/schema/tables';
 import type { Random } from '../chaos/random.ts';
@@ -8,6 +8,9 @@ import { addVirtualKey } from './accounts.ts';
 import { type LedgerRow, type Query, type Reader, row } from './ask-usage.ts';
 
 const DAY = 86_400_000;
+const endOf = ({ outcome, failure = null, status = null, server = null, totalMs = null }: LedgerRow) => ({
+  ...{ outcome, failure, status, server, totalMs },
+});
 const START = Date.parse('2026-01-30T00:00:00Z');
 /** No ledger row refers to a row of its API key. */
 const API_KEYS: readonly string[] = [randomUUID(), randomUUID()];
@@ -50,6 +53,8 @@ export async function randomLedger(stack: Stack, of: Reader, random: Random) {
       inputTokens: oneOf(random, [null, amount()]),
       outputTokens: oneOf(random, [null, amount()]),
       outcome: refund ? 'refunded' : oneOf(random, ['settled', 'expired'] as const),
+      failure: oneOf(random, [null, null, 'provider_error', 'holder_left']),
+      status: oneOf(random, [null, 200, 429, 502]),
       settledAt: new Date(moment(random)),
     });
   });
@@ -90,6 +95,7 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
     api_key: each.apiKeyId ?? null,
     server: each.server ?? null,
     tool: each.tool ?? null,
+    outcome: outcomeOf(endOf(each)),
     day: each.settledAt.toISOString().slice(0, 10),
   });
   const by = (query.group_by?.split(',') ?? []) as UsageDimension[];
@@ -105,6 +111,7 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
     plus('calls', isCall ? 1 : 0);
     plus('uses', each.uses);
     plus('cost', each.costMicrousd);
+    plus('failed_calls', UNFAILED.includes(outcomeOf(endOf(each))) ? 0 : 1);
     plus('calls_of_unknown_cost', isCall && each.costMicrousd === null ? 1 : 0);
     plus('input_tokens', each.inputTokens);
     plus('output_tokens', each.outputTokens);

@@ -192,7 +192,7 @@ test('one list has the calls that passed and those that were refused, page by pa
   expect(pages).toEqual((await list({ session_id, outcome: 'all' })).data);
   const of = async (query: Record<string, string>) => (await list({ session_id, ...query })).data.length;
   expect(await of({ outcome: 'all', failure: 'uses_exhausted' })).toBe(2);
-  expect(await of({ outcome: 'settled' })).toBe(2);
+  expect(await of({ outcome: 'passed' })).toBe(2);
   expect(await of({ outcome: 'all', model: 'gpt-4o-mini' })).toBe(4);
   expect(await of({ outcome: 'all', model: 'gpt-4o' })).toBe(0);
   expect(await of({ outcome: 'refused', external_user: randomUUID() })).toBe(0);

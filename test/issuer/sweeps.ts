@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { IssuerOptions } from '@presign/issuer';
+import { type IssuerOptions, mergeHours } from '@presign/issuer';
 import { archiveParts } from '@presign/schema/ledger-tables';
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
@@ -51,4 +51,9 @@ export async function startSweeps(stack: Stack) {
 export function rowsIn(file: Buffer): Record<string, string>[] {
   const [head = [], ...rows] = parseCsv(gunzipSync(file).toString());
   return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
+}
+
+/** Merges the sums by the hour until there is nothing left to merge. */
+export async function mergeAllHours({ db }: Pick<Stack, 'db'>): Promise<void> {
+  while (await mergeHours(db));
 }

@@ -50,6 +50,7 @@ describe('sums', () => {
       calls: 1,
       uses: 1,
       cost: 75,
+      failed_calls: 0,
       calls_of_unknown_cost: 0,
       input_tokens: 100,
       output_tokens: 100,
@@ -58,6 +59,7 @@ describe('sums', () => {
       calls: 2,
       uses: 2,
       cost: 150,
+      failed_calls: 0,
       calls_of_unknown_cost: 0,
       input_tokens: 200,
       output_tokens: 200,
@@ -192,14 +194,14 @@ describe('CSV', () => {
     const wanted = [...names, ...formulas.map((name) => `'${name}`)];
     expect(rows.map(([tool]) => tool).sort()).toEqual(wanted.sort());
     // Sums are numbers, and below 0 here: they stay what they are.
-    expect(new Set(rows.map((cells) => cells.slice(1).join()))).toEqual(new Set(['0,-1,-5,0,0,0']));
+    expect(new Set(rows.map((cells) => cells.slice(1).join()))).toEqual(new Set(['0,-1,-5,0,0,0,0']));
   });
 
   test('separates an empty text from a missing value', async () => {
     const of = await fresh(stack);
     await stack.db.insert(ledger).values([row(of, { externalUser: '' }), row(of, { externalUser: null })]);
     const [, ...lines] = (await csv(of, { group_by: 'external_user' })).split('\r\n');
-    expect(lines.sort()).toEqual(['', '"",1,1,10,0,0,0', ',1,1,10,0,0,0']);
+    expect(lines.sort()).toEqual(['', '"",1,1,10,0,0,0,0', ',1,1,10,0,0,0,0']);
   });
 });
 

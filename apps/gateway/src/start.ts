@@ -16,6 +16,7 @@ import {
 import { createGateway, type Gateway } from './app.ts';
 import type { GatewayDeps } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
+import { sendEnded } from './limits/ended-calls.ts';
 import { startLeases } from './limits/leases.ts';
 import { sendRefused } from './limits/refused-calls.ts';
 import { createDoubts } from './limits/retry.ts';
@@ -46,6 +47,7 @@ type OwnDeps =
       | 'dispatcher'
       | 'leases'
       | 'refusedCalls'
+      | 'endedCalls'
       | 'revocations'
       | 'underWay'
       | 'draining'
@@ -128,6 +130,7 @@ export async function startGateway(
     ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
     openRequests: new OpenRequests(listeners),
     refusedCalls: sendRefused(options.redis, options.now),
+    endedCalls: sendEnded(options.redis),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
@@ -156,6 +159,7 @@ export async function startGateway(
     await lists.close();
     await leases.close();
     await own.refusedCalls.close();
+    await own.endedCalls.close();
     for (const each of [revocations, clock, listeners]) each.close();
     await bodyWorkers.close();
     await dispatcher.destroy();

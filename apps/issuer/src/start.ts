@@ -20,9 +20,17 @@ import { archiveStoreOf } from './ledger/archive-store.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
 import { recordRefused } from './ledger/record-refused.ts';
 import { makeDaysAhead } from './ledger/refused-days.ts';
-import { forgetCalls, forgetGrants, forgetRefused, forgetSums, type Retention } from './ledger/retention.ts';
+import {
+  forgetCalls,
+  forgetGrants,
+  forgetHours,
+  forgetRefused,
+  forgetSums,
+  type Retention,
+} from './ledger/retention.ts';
 import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
+import { mergeHours } from './usage/call-hours.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
 import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 
@@ -134,6 +142,7 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
     everyMs: 10 * MINUTE_MS,
     run: eraseCredentials(deps.db),
   },
+  { problem: 'sums by the hour are not merged', everyMs: 10 * MINUTE_MS, run: () => mergeHours(deps.db) },
   { problem: 'old deliveries are not deleted', everyMs: HOUR_MS, run: () => forgetOldDeliveries(deps.db) },
   {
     problem: 'the next windows of budgets are not stored',
@@ -169,6 +178,8 @@ function deletions(
     });
   if (kept)
     tasks.push({ problem: 'old calls are not summed and deleted', everyMs, run: forgetCalls(deps, kept) });
+  if (kept && kept.ledgerDays > 0)
+    tasks.push({ problem: 'old sums by the hour are not deleted', everyMs, run: forgetHours(deps, kept) });
   if (kept && kept.usageDays > 0)
     tasks.push({ problem: 'old sums by day are not deleted', everyMs, run: forgetSums(deps, kept) });
   if (kept && kept.refusedDays > 0)

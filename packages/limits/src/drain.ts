@@ -48,7 +48,8 @@ export type UsageEntry = {
   readonly costMicrousd: number | undefined;
   /** Tokens of input and output, as windows of budgets count them. */
   readonly tokens: number;
-  readonly outcome: 'settled' | 'expired' | 'refunded';
+  /** `ended`: it has no call of its own, and its record says how calls ended that were charged before. */
+  readonly outcome: 'settled' | 'expired' | 'refunded' | 'ended';
   /** The gateway's record of the call: JSON. */
   readonly record: string;
 };

@@ -13,6 +13,7 @@ export {
 export * from './charge.ts';
 export * from './credential.ts';
 export * from './drain.ts';
+export * from './ended.ts';
 export * from './figures.ts';
 export * from './grant.ts';
 export * from './health.ts';

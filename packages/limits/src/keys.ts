@@ -66,7 +66,7 @@ export const keys = {
   leases: (partition: number) => inPartition(partition, 'leases'),
   /**
    * settled calls that are not in the ledger yet: `hold`, `grant`, `budgets`, `uses`, `cost` (empty: unknown) and `tokens`, each below 0 where it
-   * is given back, `outcome`: settled, expired or refunded, `record`
+   * is given back, `outcome`: settled, expired or refunded, `record`; ends of charged calls: `outcome` ended, and a list as `record`
    * @lasts until trimmed
    */
   usage: (partition: number) => inPartition(partition, 'usage'),

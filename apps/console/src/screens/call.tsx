@@ -137,7 +137,7 @@ function Price({ call }: { call: CallWithRefunds }) {
 function whyNoLines(call: CallWithRefunds): string {
   const { cost, hold, overrun, outcome, status, server, input_tokens: input } = call;
   if (cost === null) return 'The cost is not known, and no limit needed it.';
-  if (outcome === 'expired') return 'The gateway ended during the call, so its whole hold is charged.';
+  if (outcome === 'lease_ended') return 'The gateway ended during the call, so its whole hold is charged.';
   if (cost === 0 && overrun === 0 && input === null)
     return 'The provider did not do billed work, so nothing is charged.';
   if (cost !== hold || overrun > 0)

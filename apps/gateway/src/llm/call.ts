@@ -202,7 +202,7 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const { uses, costMicrousd, usedTokens } = charge;
   const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
   const ended = { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd };
-  const record = endedRecord(call.record, plan, ended);
+  const record = endedRecord(call, ended);
   const lastCall = failure && JSON.stringify(failure);
   const wasSent = !surelyUnsent(sent);
   if (!wasSent) takeUnsent(deps.readQuota, grant);

@@ -1,6 +1,7 @@
 import type { CallRecord, LastCall } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
 import { BLOCKED_HINT } from '../http/forward.ts';
+import { failureOf, retryCountOf, timesOf, userAgentOf } from '../http/how-it-ended.ts';
 import type { Charge } from './judge-end.ts';
 import type { Call } from './plan.ts';
 import type { Sent } from './send.ts';
@@ -44,23 +45,30 @@ export function callRecord({
 
 /** The record of a call that has ended: that of the call under way, and how it ended. */
 export function endedRecord(
-  record: string,
-  { hold }: Call['plan'],
+  call: Pick<Call, 'record' | 'plan' | 'report' | 'incoming' | 'outgoing'>,
   { sent, failure, charge, heldMicrousd }: Ended,
 ): string {
+  const { record, report, incoming, outgoing } = call;
+  const { fby, tot, own } = timesOf(report);
+  // One literal without spreads: V8 would move the object for each field behind one.
   const fields: Fields = {
     sta: 'status' in sent ? sent.status : undefined,
     inp: wholeNumber(charge.usage?.input_tokens),
     out: wholeNumber(charge.usage?.output_tokens),
     ovr: charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
-    hld: hold && heldMicrousd,
+    hld: call.plan.hold && heldMicrousd,
     prc: charge.pricing && `${charge.pricing.origin.source}:${charge.pricing.origin.list ?? ''}`,
     lin: charge.lines?.map(({ unit, count, rate }) => [unit, count, rate] as [string, number, number]),
-    cod: failure?.code,
+    cod: failureOf(sent, failure?.code, outgoing.destroyed),
+    fby,
+    tot,
+    own,
+    rty: retryCountOf(incoming.headers),
+    agt: userAgentOf(incoming.headers),
   };
   const end = JSON.stringify(fields);
   const begun = charge.model === undefined ? record : withModel(record, charge.model);
-  return end === '{}' ? begun : `${begun.slice(0, -1)},${end.slice(1)}`;
+  return `${begun.slice(0, -1)},${end.slice(1)}`;
 }
 
 /** The record of a call that another model answered than the one that was called. */

@@ -32,7 +32,7 @@ import type { McpDeps } from './mcp-deps.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, NOTHING, priceCalls } from './price.ts';
-import { endOf, mcpRecord, priceLines, toolOf } from './record.ts';
+import { endOf, mcpRecord, noteEnd, priceLines, toolOf } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, type McpCall, readPost } from './request.ts';
@@ -258,18 +258,19 @@ async function run(
   const sent = await sendMcp(deps, call, admitted, answer);
   ended?.();
   legacy?.close();
-  const { requests } = refund;
   if (nothingRan(sent)) await giveAllBack(deps, call, refund, sent);
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.giveUnrun();
-  call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
+  call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : refund.requests.kept);
   const unread =
     sent.is === 'complete' && !isKeptBack(sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await endOnStream(deps, post, sent.status);
-  return unread ?? endRefusal(call, sent);
+  const refusal = unread ?? endRefusal(call, sent);
+  noteEnd(deps, call, sent, refusal);
+  return refusal;
 }
 
 /** Its client repeats the id of its session as it got it, the gateway's own included. */

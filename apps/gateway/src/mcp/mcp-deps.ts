@@ -1,5 +1,6 @@
 import type { CallDeps } from '../call-deps.ts';
 import type { McpGrant } from '../grant/verify.ts';
+import type { EndedCalls } from '../limits/ended-calls.ts';
 import type { Authorizer } from './auth/authorize.ts';
 import type { Listeners } from './legacy-sse.ts';
 import type { LargeMessages } from './messages.ts';
@@ -13,6 +14,7 @@ export type McpParts = {
   readonly listeners: Listeners;
   readonly openRequests: OpenRequests;
   readonly mcpPrices: McpPrices;
+  readonly endedCalls: EndedCalls;
 };
 
 export type McpDeps = CallDeps<McpGrant> & McpParts & { readonly authorizer: Authorizer };

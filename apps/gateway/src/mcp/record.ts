@@ -1,7 +1,9 @@
-import type { CallRecord, LastCall } from '@presign/schema';
+import type { CallRecord, LastCall, Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
 import { isCut } from '../http/cut.ts';
 import { BLOCKED_HINT } from '../http/forward.ts';
+import { failureOf, retryCountOf, timesOf, userAgentOf } from '../http/how-it-ended.ts';
+import type { McpDeps } from './mcp-deps.ts';
 import type { Amount, Charged } from './price.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, type McpSent } from './send.ts';
@@ -21,8 +23,9 @@ export function mcpRecord(
     grant,
     server,
     report,
+    incoming,
     beganMs,
-  }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'report' | 'beganMs'>,
+  }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'report' | 'incoming' | 'beganMs'>,
   more: Pick<CallRecord, 'sta' | 'lin'>,
 ): string {
   // JSON leaves out what is undefined.
@@ -38,6 +41,8 @@ export function mcpRecord(
     usr: policy.externalUser,
     sta: more.sta,
     lin: more.lin,
+    rty: retryCountOf(incoming.headers),
+    agt: userAgentOf(incoming.headers),
   };
   return JSON.stringify(record);
 }
@@ -75,6 +80,21 @@ export function endOf(call: McpCall, sent: McpSent, { uses, costMicrousd }: Amou
     costMicrousd,
     ...(isFault(sent) && { fault: { level: 'warn', upstream: new URL(call.server.url).origin, hint } }),
   };
+}
+
+/** Notes for the ledger how a charged call ended, and how long it took. */
+export function noteEnd(
+  { endedCalls }: Pick<McpDeps, 'endedCalls'>,
+  { grant, charged, chargeId, report }: McpCall,
+  sent: McpSent,
+  refusal: Refusal | undefined,
+): void {
+  // A free call has no row.
+  if (charged.length === 0) return;
+  const { fby, tot, own } = timesOf(report);
+  const sta = 'status' in sent ? sent.status : undefined;
+  const cod = failureOf(sent, report.end?.code ?? refusal?.code);
+  endedCalls.add(grant.partition, { chg: chargeId, sta, cod, fby, tot, own });
 }
 
 function errorOf(sent: McpSent): string | undefined {

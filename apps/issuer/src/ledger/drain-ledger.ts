@@ -20,8 +20,10 @@ import { announceThresholds, recordSettled } from '../events/announce-settled.ts
 import type { ChangedBudget } from '../events/levels.ts';
 import { markRevoked } from '../grants/mark-revoked.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
+import { addToHours } from '../usage/call-hours.ts';
 import { addLateCalls, holdMarks } from '../usage/sum-days.ts';
-import { ledgerRow } from './ledger-row.ts';
+import { ledgerRow, type SettledEntry } from './ledger-row.ts';
+import { recordEnds } from './record-ends.ts';
 
 type LedgerDeps = {
   readonly db: Database;
@@ -194,7 +196,10 @@ async function moveBatch(
   }
   const last = seen.entries.at(-1);
   if (!last) return { cursor, reopens: false, repeated: [] };
-  const repeated = await writeLedger(tx, seen.entries);
+  await holdMarks(tx);
+  const settled = seen.entries.filter(isSettled);
+  const repeated = settled.length > 0 ? await writeLedger(tx, settled) : [];
+  await recordEnds(tx, seen.entries);
   return { cursor: await moveCursor(tx, { ...cursor, lastId: last.id }), reopens: false, repeated };
 }
 
@@ -220,8 +225,10 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
  * Writes settled calls to the ledger, each hold once, and adds the new ones to their budgets.
  * @returns the entries that were not written, because the ledger already has their hold
  */
-async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Promise<readonly UsageEntry[]> {
-  await holdMarks(tx);
+async function writeLedger(
+  tx: Transaction,
+  entries: readonly SettledEntry[],
+): Promise<readonly UsageEntry[]> {
   const calls = entries.map(ledgerRow);
   const issuers = await issuersOf(tx, calls);
   const rows = calls.map((call) => ({ ...call, ...issuers.get(call.grantId) }));
@@ -240,6 +247,11 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
   const counted: UsageEntry[] = [];
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
+  const written = new Set(inserted.map(({ holdId }) => holdId.replaceAll('-', '')));
+  await addToHours(
+    tx,
+    rows.filter(({ holdId }) => written.has(holdId)),
+  );
   await recordSettled(tx, inserted);
   const changed = await addToBudgets(tx, counted);
   await announceThresholds(tx, changed, counted);
@@ -247,6 +259,8 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
   await endOverrun(tx, rows);
   return repeated;
 }
+
+const isSettled = (entry: UsageEntry): entry is SettledEntry => entry.outcome !== 'ended';
 
 /** The API key that issued each grant, and its virtual key. Read here, so that no call has to carry them through Redis. */
 async function issuersOf(

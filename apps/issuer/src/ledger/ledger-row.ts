@@ -2,8 +2,11 @@ import type { UsageEntry } from '@presign/limits';
 import { sumOfLines } from '@presign/providers';
 import { type CallRecord, callRecord } from '@presign/schema';
 
+/** An entry that is a row. */
+export type SettledEntry = UsageEntry & { readonly outcome: Exclude<UsageEntry['outcome'], 'ended'> };
+
 /** The row of a settled call. */
-export function ledgerRow(entry: UsageEntry) {
+export function ledgerRow(entry: SettledEntry) {
   const record = callRecord.parse(JSON.parse(entry.record));
   return {
     holdId: entry.holdId,
@@ -29,6 +32,11 @@ export function ledgerRow(entry: UsageEntry) {
     outputTokens: record.out ?? null,
     status: record.sta ?? null,
     outcome: entry.outcome,
+    firstByteMs: record.fby ?? null,
+    totalMs: record.tot ?? null,
+    ownUs: record.own ?? null,
+    retryCount: record.rty ?? null,
+    userAgent: storableOrNull(record.agt),
     startedAt: new Date(record.beg),
     // A stream id starts with the clock of Redis in milliseconds.
     settledAt: new Date(Number(entry.id.split('-')[0])),

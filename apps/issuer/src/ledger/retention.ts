@@ -1,5 +1,12 @@
 import type { RedisClient } from '@presign/limits';
-import { ledger, refusalDays, refusedCalls, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import {
+  callHours,
+  ledger,
+  refusalDays,
+  refusedCalls,
+  usageDays,
+  usageMarks,
+} from '@presign/schema/ledger-tables';
 import {
   budgets,
   credentials,
@@ -144,6 +151,22 @@ export function forgetRefused(deps: Deps, { refusedDays: days }: Retention): () 
     });
     const { isMore = false, ...counts } = gone ?? {};
     return count(counts, isMore);
+  };
+}
+
+/**
+ * Makes a task that deletes the sums by the hour that are as old as calls that leave the ledger. Any number of issuers may run it.
+ * @returns whether there may be more
+ */
+export function forgetHours(deps: Deps, { ledgerDays }: Retention): () => Promise<boolean> {
+  const count = countOf(deps, 'old sums by the hour were deleted');
+  return async () => {
+    const cutoff = sql`date_trunc('day', ${daysBefore(await readNow(deps), ledgerDays)}, 'UTC')`;
+    const gone = await alone(deps.db, (tx) =>
+      tx.execute<TextRow>(sql`delete from ${callHours} where ctid in (
+        select ctid from ${callHours} where ${callHours.hour} < ${cutoff} limit ${CALLS}) returning 1 as gone`),
+    );
+    return count({ sums: gone.length }, gone.length === CALLS);
   };
 }
 

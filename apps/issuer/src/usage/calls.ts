@@ -6,15 +6,17 @@ import {
   callParams,
   callsQuery,
   RefusedError,
+  UNFAILED,
 } from '@presign/schema';
 import { ledger, refusedCalls } from '@presign/schema/ledger-tables';
 import type { Database } from '@presign/service/database';
-import { and, asc, eq } from 'drizzle-orm';
+import { and, asc, eq, notInArray, type SQL, sql } from 'drizzle-orm';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { describeLedgerRow, type LedgerRow } from './describe-row.ts';
+import { outcomeInSql } from './outcome-in-sql.ts';
 import { describeRefused } from './refused.ts';
 
 /** Calls are ordered by the time at which they settled, refused ones by the time of their refusal. */
@@ -55,14 +57,13 @@ const isNewer = (a: Listed, b: Listed) =>
 
 async function settledCalls(db: Database, accountId: string, query: CallsQuery): Promise<Listed[]> {
   const { outcome, ...others } = query;
-  const asked = outcome === 'all' || outcome === 'refused' ? undefined : outcome;
   const rows = await db
     .select({ id: ledger.holdId, micros: micros(ledger.settledAt), call: ledger })
     .from(ledger)
     .where(
       and(
         eq(ledger.accountId, accountId),
-        asked && eq(ledger.outcome, asked),
+        ended(outcome),
         after(query.cursor, PLACE),
         ...filtersOf(others, ledger.settledAt, FILTERS),
       ),
@@ -70,6 +71,13 @@ async function settledCalls(db: Database, accountId: string, query: CallsQuery):
     .orderBy(...newestFirst(PLACE))
     .limit(query.limit + 1);
   return rows.map(({ call, ...place }) => ({ ...place, call: describeCall(call) }));
+}
+
+/** The condition for calls that ended so. */
+function ended(outcome: CallsQuery['outcome']): SQL | undefined {
+  if (outcome === undefined || outcome === 'all' || outcome === 'refused') return undefined;
+  if (outcome !== 'failed') return sql`${outcomeInSql} = ${outcome}`;
+  return notInArray(outcomeInSql, [...UNFAILED]);
 }
 
 async function refused(db: Database, accountId: string, query: CallsQuery): Promise<Listed[]> {
@@ -127,7 +135,7 @@ export const getCall = route(
   },
 );
 
-const NO_CALL =
+export const NO_CALL =
   'There is no call with this request id. A call appears about a second after it ended, a refused one after two. The first refused calls of each URL and code in an hour are kept.';
 
 const FILTERS = [
@@ -152,13 +160,18 @@ const REFUSED_FILTERS = [
   ['failure', refusedCalls.code],
 ] as const;
 
-const describeCall = (row: LedgerRow): CallSummary => ({
+export const describeCall = (row: LedgerRow): CallSummary => ({
   ...describeLedgerRow(row),
   virtual_key: row.virtualKeyId,
   failure: row.failure,
   hold: row.heldMicrousd,
   price_list: row.priceList === null ? null : priceListOf(row.priceList),
   knowledge: row.knowledge,
+  first_byte_ms: row.firstByteMs,
+  own_ms: row.ownUs === null ? null : Math.round(row.ownUs / 100) / 10,
+  total_ms: row.totalMs,
+  retry_count: row.retryCount,
+  user_agent: row.userAgent,
   refusal: null,
 });
 

@@ -1,3 +1,4 @@
+import { outcomeOf } from '@presign/schema';
 import type { ledger } from '@presign/schema/ledger-tables';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 
@@ -20,7 +21,7 @@ export const describeLedgerRow = (row: LedgerRow) => ({
   input_tokens: row.inputTokens,
   output_tokens: row.outputTokens,
   status: row.status,
-  outcome: row.outcome,
+  outcome: outcomeOf(row),
   started_at: unixSeconds(row.startedAt),
   settled_at: unixSeconds(row.settledAt),
 });

@@ -17,7 +17,8 @@ export const describeRefused = (row: RefusedRow): CallSummary => ({
   settled_at: unixSeconds(row.refusedAt),
   ...{ outcome: 'refused', failure: row.code, status: row.status },
   ...{ uses: 0, cost: 0, overrun: 0, hold: null, input_tokens: null, output_tokens: null },
-  ...{ price_list: null, knowledge: null },
+  ...{ price_list: null, knowledge: null, first_byte_ms: null, own_ms: null, total_ms: null },
+  ...{ retry_count: null, user_agent: null },
   refusal: {
     ...{ code: row.code, reason: row.reason, name: row.name },
     limit_of: row.figures?.limit_of ?? null,

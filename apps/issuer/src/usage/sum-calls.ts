@@ -1,7 +1,8 @@
-import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
+import { UNFAILED, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
+import { outcomeInSql } from './outcome-in-sql.ts';
 
 /** The calls to sum, and the dimensions to group them by. */
 export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' | 'cursor'> & {
@@ -11,6 +12,8 @@ export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' 
   /** The values of the last group that the page before had. */
   readonly after?: readonly (string | null)[] | undefined;
 };
+
+const UNFAILED_IN_SQL = sql.raw(UNFAILED.map((name) => `'${name}'`).join(', '));
 
 type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 
@@ -22,6 +25,7 @@ const SUMS_OF_CALLS: Sums = {
   calls: sql`count(*) filter (where ${isCall}) - count(*) filter (where ${isRefusal})`,
   uses: sql`sum(${ledger.uses})`,
   cost: sql`sum(${ledger.costMicrousd})`,
+  failed_calls: sql`count(*) filter (where ${outcomeInSql} not in (${UNFAILED_IN_SQL}))`,
   calls_of_unknown_cost: sql`count(*) filter (where ${isCall} and ${ledger.costMicrousd} is null)`,
   input_tokens: sql`sum(${ledger.inputTokens})`,
   output_tokens: sql`sum(${ledger.outputTokens})`,
@@ -30,6 +34,7 @@ const SUMS_OF_DAYS: Sums = {
   calls: sql`sum(${usageDays.calls})`,
   uses: sql`sum(${usageDays.uses})`,
   cost: sql`sum(${usageDays.costMicrousd})`,
+  failed_calls: sql`coalesce(sum(${usageDays.calls}) filter (where ${usageDays.outcome} not in (${UNFAILED_IN_SQL})), 0)`,
   calls_of_unknown_cost: sql`sum(${usageDays.callsOfUnknownCost})`,
   input_tokens: sql`sum(${usageDays.inputTokens})`,
   output_tokens: sql`sum(${usageDays.outputTokens})`,
@@ -45,6 +50,7 @@ const DAYS = {
   external_user: sql`${usageDays.externalUser}`,
   api_key: sql`${usageDays.apiKeyId}`,
   virtual_key: sql`${usageDays.virtualKeyId}`,
+  outcome: sql`${usageDays.outcome}`,
 } as const;
 
 /** All dimensions of calls. */
@@ -58,6 +64,7 @@ const CALLS: Readonly<Record<keyof typeof DAYS | 'session', SQL>> = {
   external_user: sql`${ledger.externalUser}`,
   api_key: sql`${ledger.apiKeyId}`,
   virtual_key: sql`${ledger.virtualKeyId}`,
+  outcome: outcomeInSql,
 };
 
 /** The marks of an account in milliseconds, each at a midnight in UTC. */
@@ -160,21 +167,22 @@ function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
 }
 
 function filter(asked: UsageAsked, from: Readonly<Record<string, SQL>>): SQL | undefined {
-  const { external_user, session_id: session, provider, model, virtual_key, api_key } = asked;
-  const wanted = Object.entries({ external_user, session, provider, model, virtual_key, api_key });
+  const { external_user, session_id: session, provider, model, virtual_key, api_key, outcome } = asked;
+  const wanted = Object.entries({ external_user, session, provider, model, virtual_key, api_key, outcome });
   return and(
     ...wanted.map(([name, value]) => (value === undefined ? undefined : sql`${from[name]} = ${value}`)),
   );
 }
 
-const SUM_COLUMNS = [
-  'calls',
-  'uses',
-  'cost_microusd',
-  'calls_of_unknown_cost',
-  'input_tokens',
-  'output_tokens',
-] as const;
+/** The columns of the sums that days have. Calls that failed follow from their outcome. */
+const SUM_COLUMNS = {
+  calls: 'calls',
+  uses: 'uses',
+  cost: 'cost_microusd',
+  calls_of_unknown_cost: 'calls_of_unknown_cost',
+  input_tokens: 'input_tokens',
+  output_tokens: 'output_tokens',
+} as const;
 
 /** Adds calls to their sums by day: rows of a table, or of a `with` query, that has the columns of the ledger. */
 export function addToDays(calls: SQL): SQL {
@@ -183,11 +191,12 @@ export function addToDays(calls: SQL): SQL {
   const rows = sql`${calls} as ${ledger}`;
   const values = list(by.map(([name]) => named(name)));
   const id = sql`encode(substr(sha256(convert_to(json_build_array(${values})::text, 'UTF8')), 1, 16), 'hex')::uuid`;
-  const sums = list(USAGE_SUMS.map((name) => sql`coalesce(${named(name)}, 0)`));
-  const added = SUM_COLUMNS.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
+  const columns = Object.values(SUM_COLUMNS);
+  const sums = list(Object.keys(SUM_COLUMNS).map((name) => sql`coalesce(${named(name)}, 0)`));
+  const added = columns.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
   // In one order, so that two transactions that add never deadlock.
   return sql`insert into ${usageDays} (id, account_id, day, provider, model, server, tool, external_user, api_key_id,
-      virtual_key_id, ${sql.raw(SUM_COLUMNS.join(', '))})
+      virtual_key_id, outcome, ${sql.raw(columns.join(', '))})
     select ${id}, ${values}, ${sums} from (${sumBy(by, SUMS_OF_CALLS, rows)}) as usage
     order by 1
     on conflict (id) do update set ${sql.raw(added.join(', '))}`;

@@ -11,13 +11,12 @@ import {
   unixSeconds,
 } from '../fields/fields.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
+import { OUTCOME_NAMES, outcome } from './call-outcomes.ts';
 import { refusal } from './refused.ts';
 import { name } from './reports.ts';
 
-/** The kinds of rows of the ledger, and calls that were refused. */
-export const CALL_OUTCOMES = ['settled', 'expired', 'refunded', 'refused'] as const;
-/** `all`: rows of every kind. */
-const ASKED_OUTCOMES = [...CALL_OUTCOMES, 'all'] as const;
+/** `failed`: all that fail. `all`: rows of every kind. */
+const ASKED_OUTCOMES = [...OUTCOME_NAMES, 'failed', 'refused', 'all'] as const;
 
 /** Query of `GET /v1/calls`. */
 export const callsQuery = pageQuery.extend({
@@ -35,7 +34,7 @@ export const callsQuery = pageQuery.extend({
     .optional()
     .meta({
       description:
-        'Only rows of this kind. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones.',
+        'Only calls that ended so. `failed`: calls that the gateway admitted and that failed, whatever the cause. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones.',
     }),
   failure: z.string().max(64).optional().meta({
     description: 'Only calls that failed so: an error code, or one of the others of the field `failure`.',
@@ -48,23 +47,45 @@ const cost = z.int().nullable().meta({
   description: 'Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it.',
 });
 
+const ms = z.int().nullable();
+
+/** The part of `User-Agent` that is kept. */
+export const USER_AGENT_MAX_CHARS = 64;
+/** The highest `X-Stainless-Retry-Count` that is kept. */
+export const RETRY_COUNT_MAX = 999;
+
 /** A row of the ledger. */
 const callFields = {
   request_id: z.guid().nullable().meta({ description: 'The `x-presign-request-id` of the answer.' }),
   started_at: unixSeconds,
   settled_at: unixSeconds,
-  outcome: z.enum(CALL_OUTCOMES).meta({
-    description:
-      '`expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.',
-  }),
+  outcome,
   failure: z.string().nullable().meta({
     description:
-      'How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent.',
+      'How it failed, in one word more exact than `outcome`: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: it did not.',
   }),
   status: z.int().nullable().meta({
     description:
-      "The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call.",
+      "The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call under way.",
   }),
+  first_byte_ms: ms.meta({
+    description: "From the call's arrival to the first byte of the provider's answer. null: there was none.",
+  }),
+  own_ms: z.number().nullable().meta({
+    description:
+      'The time that Presign took of it: without its body on the way, and without the provider. null: not recorded.',
+  }),
+  total_ms: ms.meta({ description: "From the call's arrival to the end of its answer. null: not recorded." }),
+  retry_count: z.int().nullable().meta({
+    description:
+      'Which repetition it was, as the SDK stated it in `X-Stainless-Retry-Count`: 0 is the first try. null: not stated.',
+  }),
+  user_agent: z
+    .string()
+    .nullable()
+    .meta({
+      description: `The first ${USER_AGENT_MAX_CHARS} characters of the header. null: it had none.`,
+    }),
   session_id: z.guid(),
   grant_id: z.guid(),
   api_key: z.guid().nullable(),
@@ -102,6 +123,19 @@ export const callParams = z.object({ request_id: requestId });
 /** Answer of `GET /v1/calls`. */
 export const callPage = pageOf(callSummary).meta({ id: 'CallPage' });
 
+/** How far apart similar calls are, and how many an answer has. */
+export const SIMILAR_SECONDS = 60;
+export const SIMILAR_MAX = 100;
+
+/** Answer of `GET /v1/calls/{request_id}/similar`. */
+export const similarCalls = z
+  .strictObject({
+    data: z.array(callSummary).meta({
+      description: `Newest first, without the call itself; at most the ${SIMILAR_MAX} newest.`,
+    }),
+  })
+  .meta({ id: 'SimilarCalls' });
+
 /** Answer of `GET /v1/calls/{request_id}`. */
 export const callAnswer = z
   .strictObject({
@@ -132,6 +166,14 @@ export const callAnswer = z
 
 /** A usage has fewer kinds of units, and MCP calls have fewer lines. */
 const LINES_MOST = 50;
+
+/** Postgres has room for 24 days of milliseconds. A call takes a day at most. */
+const msOfCall = z
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1)
+  .optional()
+  .catch(undefined);
 
 /**
  * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
@@ -176,8 +218,22 @@ export const callRecord = z.object({
     .catch(undefined),
   /** How the call failed; absent when its holder got a whole answer below 400. */
   cod: z.string().optional(),
+  /** Milliseconds to the first byte of the answer, and to its end; microseconds that the gateway took. */
+  fby: msOfCall,
+  tot: msOfCall,
+  own: msOfCall,
+  /** `X-Stainless-Retry-Count` and `User-Agent`, bounded. */
+  rty: z.int().min(0).max(RETRY_COUNT_MAX).optional().catch(undefined),
+  agt: z.string().optional(),
   /** When the call was admitted, Unix milliseconds by the gateway's clock. */
   beg: z.int(),
 });
 
 export type CallRecord = z.infer<typeof callRecord>;
+
+/** How an MCP call ended, which was recorded when it began. */
+export const callEnd = callRecord.pick({ sta: true, cod: true, fby: true, tot: true, own: true }).extend({
+  /** The id of its charge, which is that of its row. */
+  chg: z.string().regex(/^[\da-f]{32}$/),
+});
+export type CallEnd = z.infer<typeof callEnd>;

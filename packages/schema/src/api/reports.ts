@@ -3,6 +3,7 @@ import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } f
 import { meantBy, QUERY } from '../fields/invalid-request.ts';
 import { limitUpTo } from '../fields/page.ts';
 import { readJson } from '../json.ts';
+import { OUTCOME_NAMES } from './call-outcomes.ts';
 
 /** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
@@ -14,6 +15,7 @@ export const USAGE_DIMENSIONS = [
   'api_key',
   'server',
   'tool',
+  'outcome',
   'day',
 ] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
@@ -94,6 +96,10 @@ export const usageQuery = z.strictObject(
     api_key: apiKeyId
       .optional()
       .meta({ description: 'Only calls of URLs that this API key issued, by its id.' }),
+    outcome: z
+      .enum(OUTCOME_NAMES, `expected one of ${OUTCOME_NAMES.join(', ')}`)
+      .optional()
+      .meta({ description: 'Only calls that ended so, as `GET /v1/calls` has it.' }),
     request_id: requestId
       .optional()
       .meta({ description: 'Only the call that answered with this `x-presign-request-id`.' }),
@@ -112,9 +118,13 @@ export type UsageQuery = z.output<typeof usageQuery>;
 
 /** Microdollars and counts over a range. A refund is below 0, so a sum can be below 0 too. */
 const sums = {
-  calls: z.int().meta({ description: 'Calls that passed.' }),
+  calls: z.int().meta({ description: 'Calls that gateways admitted. They may have failed later.' }),
   uses: z.int().meta({ description: 'Uses that they took from their limits.' }),
   cost: z.int().meta({ description: 'Microdollars of the calls whose cost is known.' }),
+  failed_calls: z.int().meta({
+    description:
+      'Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none.',
+  }),
   calls_of_unknown_cost: z.int(),
   input_tokens: z.int().meta({ description: 'As providers reported them.' }),
   output_tokens: z.int().meta({ description: 'As providers reported them.' }),
@@ -131,6 +141,11 @@ const usageRow = z.strictObject({
   api_key: z.guid().nullable().optional(),
   server: z.string().nullable().optional(),
   tool: z.string().nullable().optional(),
+  outcome: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: 'How the calls ended, as in a call. null: an older version summed them.' }),
   day: z.string().optional().meta({ description: 'In UTC, `2026-01-31`.' }),
   ...sums,
 });

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { microusd, unixSeconds } from '../fields/fields.ts';
 import { auditEntry } from './audit.ts';
 import { BUDGET_WINDOWS, budgetScope } from './budgets.ts';
+import { OUTCOME_NAMES } from './call-outcomes.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
@@ -88,7 +89,10 @@ const settledCall = z.strictObject({
   input_tokens: z.int().nullable(),
   output_tokens: z.int().nullable(),
   status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
-  outcome: z.enum(['settled', 'expired', 'refunded']),
+  outcome: z.enum(OUTCOME_NAMES).meta({
+    description:
+      'How it ended, as `GET /v1/calls` has it. An MCP call is `under_way`: it is announced when it begins.',
+  }),
   started_at: unixSeconds,
   settled_at: unixSeconds,
 });

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  boolean,
   date,
   index,
   integer,
@@ -73,8 +74,17 @@ export const ledger = pgTable(
      * returns the charge of an MCP call that surely did not run.
      */
     outcome: text({ enum: ['settled', 'expired', 'refunded'] }).notNull(),
-    /** How it failed. Null: its holder got a whole answer below 400. */
+    /** How it failed. Null: its holder got a whole answer below 400, or it is an MCP call under way. */
     failure: text(),
+    /** From its arrival to the first byte of the answer, and to its end. Null: not known. */
+    firstByteMs: integer(),
+    totalMs: integer(),
+    /** The time that the gateway took of it, in microseconds. */
+    ownUs: integer(),
+    /** `X-Stainless-Retry-Count`. Null: not stated. */
+    retryCount: smallint(),
+    /** The beginning of `User-Agent`. */
+    userAgent: text(),
     startedAt: time().notNull(),
     settledAt: time().notNull(),
   },
@@ -102,6 +112,8 @@ export const usageDays = pgTable(
     externalUser: text(),
     apiKeyId: uuid(),
     virtualKeyId: text(),
+    /** How they ended. Null: they were summed by an older version. */
+    outcome: text(),
     calls: numeric().notNull(),
     uses: numeric().notNull(),
     costMicrousd: numeric().notNull(),
@@ -110,6 +122,28 @@ export const usageDays = pgTable(
     outputTokens: numeric().notNull(),
   },
   (t) => [index().on(t.accountId, t.day)],
+);
+
+/**
+ * Calls by the hour in UTC, how they ended, and how long they took. The drainer appends rows, so that it waits for no other, and a sweep
+ * merges those of past hours.
+ */
+export const callHours = pgTable(
+  'call_hours',
+  {
+    accountId: uuid().notNull(),
+    hour: time().notNull(),
+    provider: text().notNull(),
+    model: text(),
+    server: text(),
+    outcome: text().notNull(),
+    /** Intervals of `latency.ts` of the issuer. Null: not known. */
+    firstByte: smallint(),
+    total: smallint(),
+    calls: whole().notNull(),
+    isMerged: boolean().notNull().default(false),
+  },
+  (t) => [index().on(t.accountId, t.hour), index().on(t.hour).where(sql`not ${t.isMerged}`)],
 );
 
 /**

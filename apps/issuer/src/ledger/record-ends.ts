@@ -1,0 +1,37 @@
+import type { UsageEntry } from '@presign/limits';
+import { callEnd } from '@presign/schema';
+import { ledger } from '@presign/schema/ledger-tables';
+import type { Transaction } from '@presign/service/database';
+import { sql } from 'drizzle-orm';
+import * as z from 'zod';
+import { addToHours } from '../usage/call-hours.ts';
+
+/**
+ * Adds to the rows of MCP calls how they ended. Their charges stand before them in the stream, so the rows are there. A row takes its end
+ * once, also where Redis has it twice.
+ */
+export async function recordEnds(tx: Transaction, entries: readonly UsageEntry[]): Promise<void> {
+  const ends = entries.flatMap(({ outcome, record }) => (outcome === 'ended' ? endsIn(record) : []));
+  if (ends.length === 0) return;
+  const each = sql`json_to_recordset(${JSON.stringify(ends)}::json)
+    as each(chg uuid, sta int, cod text, fby int, tot int, own int)`;
+  const ended = await tx
+    .update(ledger)
+    .set({
+      status: sql`each.sta`,
+      failure: sql`each.cod`,
+      firstByteMs: sql`each.fby`,
+      totalMs: sql`each.tot`,
+      ownUs: sql`each.own`,
+    })
+    .from(each)
+    .where(sql`${ledger.holdId} = each.chg and ${ledger.totalMs} is null and ${ledger.outcome} <> 'refunded'`)
+    .returning();
+  await addToHours(tx, ended);
+}
+
+/** An entry that cannot be read must not stop the ledger. */
+function endsIn(record: string) {
+  const read = z.array(callEnd).safeParse(JSON.parse(record));
+  return read.success ? read.data : [];
+}
