@@ -86,6 +86,12 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   expect(await presign.getCall({ request_id: request_id ?? '' })).toEqual({
     ...{ ...calls[0], price_lines: null, refunds: [] },
   });
+  expect(await presign.listSimilarCalls({ request_id: request_id ?? '' })).toEqual({
+    data: expect.any(Array),
+  });
+  expect((await presign.getUsageHours({ group_by: ['provider'] })).data?.[0]).toMatchObject({
+    provider: 'openai',
+  });
   const models = await presign.listModels({ provider: 'openai', model: 'gpt-4o' });
   expect(models.data.map(({ source }) => source)).toEqual(['bundled']);
   const csv = await presign.getUsage({ ...range, format: 'csv' });

@@ -22,8 +22,10 @@ import { getSession } from './sessions/get-session.ts';
 import { listSessions } from './sessions/list-sessions.ts';
 import { revokeSession, revokeSessions } from './sessions/revoke-sessions.ts';
 import { getCall, listCalls } from './usage/calls.ts';
+import { getUsageHours } from './usage/get-hours.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { getRefusals } from './usage/refused.ts';
+import { listSimilarCalls } from './usage/similar-calls.ts';
 import { changeWebhook, enableWebhook, rotateWebhookSecret } from './webhooks/change-webhook.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
 import { createWebhook, deleteWebhook, getWebhook, listWebhooks } from './webhooks/endpoints.ts';
@@ -41,9 +43,11 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   changeGrant,
   revokeGrant,
   getUsage,
+  getUsageHours,
   getRefusals,
   listCalls,
   getCall,
+  listSimilarCalls,
   listAudit,
   listModels,
   getLimits,

@@ -36,12 +36,16 @@ export const OPERATIONS = {
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   /** Sum settled calls over a range, as JSON or CSV. */
   getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  /** Error rate and percentiles of the times of calls, by the hour. */
+  getUsageHours: {"method":"GET","path":"/v1/usage/hours","fields":"query","idempotencyKey":false},
   /** Count refused calls by day and code. */
   getRefusals: {"method":"GET","path":"/v1/refusals","fields":"query","idempotencyKey":false},
   /** List calls, newest first, with their tokens, hold, cost and end, or how they were refused. */
   listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
   /** Get a call by the x-presign-request-id of its answer. */
   getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
+  /** List the calls like one within 60 seconds of it. */
+  listSimilarCalls: {"method":"GET","path":"/v1/calls/{request_id}/similar","fields":"query","idempotencyKey":false},
   /** List changes, newest first: who made them, when, from where, before and after. */
   listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
   /** List the models that have a price. */

@@ -930,7 +930,7 @@ export interface components {
             from: number;
             /** @description Unix time in seconds: calls settled before this time. */
             to: number;
-            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "day")[];
+            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
             /** @description The cursor of the next groups. null: these are the last. CSV has it in the header `Link`. */
             next_cursor: string | null;
             /** @description A row has the dimensions of group_by. null: these calls have no value. */
@@ -944,14 +944,18 @@ export interface components {
                 api_key?: string | null;
                 server?: string | null;
                 tool?: string | null;
+                /** @description How the calls ended, as in a call. null: an older version summed them. */
+                outcome?: string | null;
                 /** @description In UTC, `2026-01-31`. */
                 day?: string;
-                /** @description Calls that passed. */
+                /** @description Calls that gateways admitted. They may have failed later. */
                 calls: number;
                 /** @description Uses that they took from their limits. */
                 uses: number;
                 /** @description Microdollars of the calls whose cost is known. */
                 cost: number;
+                /** @description Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none. */
+                failed_calls: number;
                 calls_of_unknown_cost: number;
                 /** @description As providers reported them. */
                 input_tokens: number;
@@ -960,18 +964,51 @@ export interface components {
             }[];
             /** @description The sums of the whole range, the same on every page. */
             total: {
-                /** @description Calls that passed. */
+                /** @description Calls that gateways admitted. They may have failed later. */
                 calls: number;
                 /** @description Uses that they took from their limits. */
                 uses: number;
                 /** @description Microdollars of the calls whose cost is known. */
                 cost: number;
+                /** @description Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none. */
+                failed_calls: number;
                 calls_of_unknown_cost: number;
                 /** @description As providers reported them. */
                 input_tokens: number;
                 /** @description As providers reported them. */
                 output_tokens: number;
             };
+        };
+        UsageHours: {
+            /** @description Unix time in seconds. */
+            from: number;
+            /** @description Unix time in seconds. */
+            to: number;
+            /** @description By hour, then by the dimensions of group_by. Hours without a call are left out. */
+            data: {
+                /** @description When the hour began, in Unix seconds. */
+                hour: number;
+                provider?: string;
+                model?: string | null;
+                server?: string | null;
+                /** @description Calls that ended in it. */
+                calls: number;
+                /** @description Those of them that failed, whatever the cause. */
+                failed_calls: number;
+                /** @description The part of the calls that failed by the fault of the provider or of Presign, from 0 to 1. */
+                error_rate: number;
+                /** @description How many calls ended how. */
+                outcomes: {
+                    [key: string]: number;
+                };
+                total_ms: components["schemas"]["Percentiles"];
+                first_byte_ms: components["schemas"]["Percentiles"];
+            }[];
+        };
+        /** @description Milliseconds, at most 9 % off. null: no call has this time. */
+        Percentiles: {
+            p50: number | null;
+            p95: number | null;
         };
         Refusals: {
             /** @description The first day, in UTC: `2026-01-31`. */
@@ -1006,15 +1043,21 @@ export interface components {
             started_at: number;
             /** @description Unix time in seconds. */
             settled_at: number;
-            /**
-             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
-             * @enum {string}
-             */
-            outcome: "settled" | "expired" | "refunded" | "refused";
-            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
+            outcome: components["schemas"]["Outcome"];
+            /** @description How it failed, in one word more exact than `outcome`: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: it did not. */
             failure: string | null;
-            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call. */
+            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call under way. */
             status: number | null;
+            /** @description From the call's arrival to the first byte of the provider's answer. null: there was none. */
+            first_byte_ms: number | null;
+            /** @description The time that Presign took of it: without its body on the way, and without the provider. null: not recorded. */
+            own_ms: number | null;
+            /** @description From the call's arrival to the end of its answer. null: not recorded. */
+            total_ms: number | null;
+            /** @description Which repetition it was, as the SDK stated it in `X-Stainless-Retry-Count`: 0 is the first try. null: not stated. */
+            retry_count: number | null;
+            /** @description The first 64 characters of the header. null: it had none. */
+            user_agent: string | null;
             /** Format: uuid */
             session_id: string;
             /** Format: uuid */
@@ -1049,6 +1092,11 @@ export interface components {
             /** @description How it was refused. null: it was not. */
             refusal: components["schemas"]["RefusalOfCall"] | null;
         };
+        /**
+         * @description `passed`: the holder got a whole answer below 400. `provider_error`: the provider answered 500 or more. `provider_refused`: the provider answered 400 to 499. `provider_unreachable`: no connection, or no answer before it ended. `provider_timeout`: the provider did not answer in time. `answer_broken`: the provider ended its answer before it was whole. `holder_left`: the holder did not wait for the end of its answer. `cut`: the URL ended while the call ran: it was revoked or suspended, or it expired. `credential_refused`: the provider refused the credential of the URL, or its credential could not be used. `gateway_error`: the gateway could not send it: a fault of its own, Redis, or its end. `lease_ended`: its gateway died, and its hold was charged. `under_way`: an MCP call whose end is not recorded: it runs, its gateway died, or an older gateway served it. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
+         * @enum {string}
+         */
+        Outcome: "passed" | "provider_error" | "provider_refused" | "provider_unreachable" | "provider_timeout" | "answer_broken" | "holder_left" | "cut" | "credential_refused" | "gateway_error" | "lease_ended" | "under_way" | "refunded" | "refused";
         RefusalOfCall: {
             /** @description The code of the error that the holder got. */
             code: string;
@@ -1078,15 +1126,21 @@ export interface components {
             started_at: number;
             /** @description Unix time in seconds. */
             settled_at: number;
-            /**
-             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
-             * @enum {string}
-             */
-            outcome: "settled" | "expired" | "refunded" | "refused";
-            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
+            outcome: components["schemas"]["Outcome"];
+            /** @description How it failed, in one word more exact than `outcome`: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: it did not. */
             failure: string | null;
-            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call. */
+            /** @description The provider's status, or that of a refusal. null: the provider gave no answer, or it is an MCP call under way. */
             status: number | null;
+            /** @description From the call's arrival to the first byte of the provider's answer. null: there was none. */
+            first_byte_ms: number | null;
+            /** @description The time that Presign took of it: without its body on the way, and without the provider. null: not recorded. */
+            own_ms: number | null;
+            /** @description From the call's arrival to the end of its answer. null: not recorded. */
+            total_ms: number | null;
+            /** @description Which repetition it was, as the SDK stated it in `X-Stainless-Retry-Count`: 0 is the first try. null: not stated. */
+            retry_count: number | null;
+            /** @description The first 64 characters of the header. null: it had none. */
+            user_agent: string | null;
             /** Format: uuid */
             session_id: string;
             /** Format: uuid */
@@ -1136,6 +1190,10 @@ export interface components {
                 /** @description Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it. */
                 cost: number | null;
             }[];
+        };
+        SimilarCalls: {
+            /** @description Newest first, without the call itself; at most the 100 newest. */
+            data: components["schemas"]["Call"][];
         };
         AuditPage: {
             /** @description Newest first. */
@@ -2031,11 +2089,15 @@ export type ChangedSession = components['schemas']['ChangedSession'];
 export type Grant = components['schemas']['Grant'];
 export type ChangedGrant = components['schemas']['ChangedGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
+export type UsageHours = components['schemas']['UsageHours'];
+export type Percentiles = components['schemas']['Percentiles'];
 export type Refusals = components['schemas']['Refusals'];
 export type CallPage = components['schemas']['CallPage'];
 export type Call = components['schemas']['Call'];
+export type Outcome = components['schemas']['Outcome'];
 export type RefusalOfCall = components['schemas']['RefusalOfCall'];
 export type CallWithRefunds = components['schemas']['CallWithRefunds'];
+export type SimilarCalls = components['schemas']['SimilarCalls'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type Limits = components['schemas']['Limits'];
@@ -2384,8 +2446,8 @@ export interface operations {
                 from?: number | (string | Date);
                 /** @description Calls settled before this time. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 to?: number | (string | Date);
-                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, api_key, server, tool, day. Left out: one total. */
-                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "day")[];
+                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, api_key, server, tool, outcome, day. Left out: one total. */
+                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
                 /** @description Only calls of this external_user. */
                 external_user?: string;
                 /** @description Only calls of this session. */
@@ -2398,6 +2460,8 @@ export interface operations {
                 virtual_key?: string;
                 /** @description Only calls of URLs that this API key issued, by its id. */
                 api_key?: string;
+                /** @description Only calls that ended so, as `GET /v1/calls` has it. */
+                outcome?: "passed" | "provider_error" | "provider_refused" | "provider_unreachable" | "provider_timeout" | "answer_broken" | "holder_left" | "cut" | "credential_refused" | "gateway_error" | "lease_ended" | "under_way" | "refunded";
                 /** @description Only the call that answered with this `x-presign-request-id`. */
                 request_id?: string;
                 /** @description Takes precedence over the header `Accept`. Without either: json. */
@@ -2421,6 +2485,39 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
                     "text/csv": string;
+                };
+            };
+        };
+    };
+    getUsageHours: {
+        parameters: {
+            query?: {
+                /** @description Hours that begin at this time or later. Left out: 1 day before `to`. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from?: number | (string | Date);
+                /** @description Hours that begin before this time, at most 31 days after `from`. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                to?: number | (string | Date);
+                /** @description The dimensions to sum by in addition to the hour, separated by commas: provider, model, server. */
+                group_by?: ("provider" | "model" | "server")[];
+                /** @description Only calls of this provider; `mcp` for MCP servers. */
+                provider?: string;
+                /** @description Only calls of this model. */
+                model?: string;
+                /** @description Only calls of this MCP server. */
+                server?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageHours"];
                 };
             };
         };
@@ -2473,8 +2570,8 @@ export interface operations {
                 provider?: string;
                 /** @description Only calls of this model. */
                 model?: string;
-                /** @description Only rows of this kind. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones. */
-                outcome?: "settled" | "expired" | "refunded" | "refused" | "all";
+                /** @description Only calls that ended so. `failed`: calls that the gateway admitted and that failed, whatever the cause. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones. */
+                outcome?: "passed" | "provider_error" | "provider_refused" | "provider_unreachable" | "provider_timeout" | "answer_broken" | "holder_left" | "cut" | "credential_refused" | "gateway_error" | "lease_ended" | "under_way" | "refunded" | "failed" | "refused" | "all";
                 /** @description Only calls that failed so: an error code, or one of the others of the field `failure`. */
                 failure?: string;
             };
@@ -2513,6 +2610,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallWithRefunds"];
+                };
+            };
+        };
+    };
+    listSimilarCalls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimilarCalls"];
                 };
             };
         };
