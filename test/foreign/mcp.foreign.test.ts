@@ -86,6 +86,8 @@ let servers: readonly McpServer[] = [];
 /** Two servers with sessions of their own, behind a balancer that knows them by its cookie. */
 let replicas: readonly McpServer[] = [];
 let balancer: Balancer;
+/** The same with a cookie that is for another host, so that no client and no gateway keeps it. */
+let forgotten: Balancer;
 const SESSIONS = [1, 2, 3, 4, 5, 6];
 let stack: Stack;
 /** A gateway whose clock is a day ahead. */
@@ -94,13 +96,16 @@ let tomorrow: string;
 beforeAll(async () => {
   servers = await startMcpServers(toolchains);
   replicas = await startReplicas(toolchains);
-  balancer = await startBalancer(replicas.map(({ url }) => url));
+  const origins = replicas.map(({ url }) => url);
+  balancer = await startBalancer(origins);
+  forgotten = await startBalancer(origins, 'Path=/; Domain=example.com');
   stack = await startStack({ providers: {} });
   tomorrow = await stack.addGateway({ now: () => Date.now() + 86_400_000 });
 });
 afterAll(async () => {
   await stack?.close();
   await balancer?.close();
+  await forgotten?.close();
   await Promise.all([...servers, ...replicas].map((server) => server.close()));
 });
 
@@ -131,6 +136,8 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
       }
       const behind = await issue(transport, {}, { name: 'replicas', url: balancer.origin });
       for (const session of SESSIONS) add(`${transport} session ${session}`, transport, behind.url);
+      const lost = await issue(transport, {}, { name: 'replicas', url: forgotten.origin });
+      add(`${transport} session without its cookie`, transport, lost.url);
       for (const [code, [limits]] of Object.entries(SPENT)) {
         const issued = await issueOne(transport, limits);
         spent[`${transport} ${code}`] = issued.session_id;
@@ -161,6 +168,11 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
     test.skipIf(!keepsSessions)('keeps six sessions of six with the replica that began them', () => {
       const answers = SESSIONS.map((session) => saw.get(`${transport} session ${session}`));
       expect(answers.map((each) => each?.answer ?? each?.error?.text)).toEqual(SESSIONS.map(() => SUM));
+    });
+
+    test.skipIf(!keepsSessions)('loses a session whose cookie is for another host', () => {
+      const { answer, error } = saw.get(`${transport} session without its cookie`) ?? {};
+      expect([answer, error?.text]).toEqual([undefined, expect.stringMatching(/./)]);
     });
 
     test.each(Object.entries(REFUSED))('is refused with %s, and reads why', (code, why) => {
