@@ -132,7 +132,7 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
     }
     for (const transport of transports) {
       for (const server of reachable) {
-        add(`${transport} ${server.name}`, transport, (await issue(transport, {}, server)).url);
+        add(`${transport} ${server.name}`, transport, (await issue(transport, {}, server, ['add'])).url);
       }
       const behind = await issue(transport, {}, { name: 'replicas', url: balancer.origin });
       for (const session of SESSIONS) add(`${transport} session ${session}`, transport, behind.url);

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ask, at, grantIn, outcomes, post, send, tokenIn, toolCall, urlOf } from './holder.ts';
 import { type Listener, listen, openSession } from './listen.ts';
-import { eventOf, type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { eventOf, listId, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let stack: Stack;
@@ -144,7 +144,7 @@ describe('a call that was admitted before the end of its URL', () => {
     end(url);
     const stream = await resume(url, id);
     const result = { tools: [{ name: 'run' }, { name: 'other' }] };
-    begun[1]?.end(eventOf({ jsonrpc: '2.0', id: 7, result }));
+    begun[1]?.end(eventOf({ jsonrpc: '2.0', id: JSON.parse(listId(upstream)), result }));
     await stream.over;
     expect(stream.messages()).toEqual([{ jsonrpc: '2.0', id: 7, result: { tools: [{ name: 'run' }] } }]);
   });

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ask, at, post, toolCall, urlOf } from './holder.ts';
-import { openSession } from './listen.ts';
-import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { listen, openSession } from './listen.ts';
+import { listId, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let stack: Stack;
 let upstream: McpUpstream;
@@ -53,7 +53,8 @@ describe.each(Object.entries(RESULTS))('a result %s', (_what, result) => {
     upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;
     await post(at(stack, 0, endpoint), toolCall('add', 5));
     await post(at(stack, 1, endpoint), [ask('tools/list', 7), toolCall('add', 8)]);
-    for (const each of upstream.streams) each.write(`event: message\ndata: ${data}\n\n`);
+    const written = data.replace('"id":7', `"id":${listId(upstream)}`);
+    for (const each of upstream.streams) each.write(`event: message\ndata: ${written}\n\n`);
     const end = `event: message\ndata: ${called('{"is":"over"}', 8)}\n\n`;
     for (const each of upstream.streams) each.write(end);
     await eventually(async () => stream.text().endsWith(end) || (await Promise.race([stream.over, false])));
@@ -74,12 +75,43 @@ describe.each(Object.entries(RESULTS))('a result %s', (_what, result) => {
     expect((await hear(data))[1] === `event: message\ndata: ${data}`).toBe(true);
   });
 
+  /** Resumes the stream of a POST after its first event, at another gateway. */
+  async function resumed(message: object, data: string) {
+    const first = 'id: 1\ndata: \n\n';
+    upstream.behaves = ({ method }, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .end(
+          method === 'POST'
+            ? first
+            : `event: message\ndata: ${data.replace('"id":7', `"id":${listId(upstream)}`)}\n\n`,
+        );
+    const issued = urlOf(await issue(upstream.url, 'http'), 'a');
+    const [, id = ''] = /^id: (.*)$/m.exec((await post(issued, message)).text) ?? [];
+    const stream = await listen(at(stack, 1, issued), { 'last-event-id': id });
+    await stream.over;
+    return stream.text();
+  }
+
+  test('passes by its id on a resumed stream', async () => {
+    const data = called(result, 5);
+    const shownThere = await resumed(toolCall('add', 5), data);
+    expect(shownThere === `event: message\ndata: ${data}\n\n`).toBe(true);
+  });
+
+  test('passes by its id on a resumed stream in a batch with a list, which has the allowed tools', async () => {
+    const all = [toolCall('add', 5), ask('tools/list', 7), toolCall('add', 8)];
+    expect((await resumed(all, sent)) === `event: message\ndata: ${shown}\n\n`).toBe(true);
+  });
+
   test.each([
     ['JSON', 'application/json', (data: string) => data],
     ['a stream', 'text/event-stream', (data: string) => `event: message\ndata: ${data}\n\n`],
   ])('passes by its id in a batch of %s over Streamable HTTP', async (_form, type, write) => {
     upstream.behaves = (_arrived, response) =>
-      response.writeHead(200, { 'content-type': type }).end(write(sent)) && true;
+      response
+        .writeHead(200, { 'content-type': type })
+        .end(write(sent.replace('"id":7', `"id":${listId(upstream)}`))) && true;
     const issued = urlOf(await issue(upstream.url, 'http'), 'a');
     const heard = await post(issued, [toolCall('add', 5), ask('tools/list', 7), toolCall('add', 8)]);
     expect(heard.status).toBe(200);

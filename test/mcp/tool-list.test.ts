@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -9,7 +7,7 @@ import { openRoad } from './clients-road.ts';
 import { type Everything, startEverything } from './everything.ts';
 import { ask, at, outcomes, post, sumOf, toolCall, urlOf } from './holder.ts';
 import { listen, openSession } from './listen.ts';
-import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { listId, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let stack: Stack;
 let upstream: McpUpstream;
@@ -49,6 +47,8 @@ const answers = (body: string | Buffer, headers: Record<string, string> = {}, st
     return response.end(body) && true;
   };
 };
+/** The server's answer to the last list that it was asked for. */
+const listed = () => `event: message\ndata: ${JSON.stringify(pageOf(JSON.parse(listId(upstream))))}\n\n`;
 const STREAM = { 'content-type': 'text/event-stream' };
 
 describe.each(['v1', 'v2'] as const)('the official %s client', (generation: Generation) => {
@@ -213,8 +213,10 @@ describe('a stream that brings answers to other POSTs', () => {
     const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
     for (const gateway of [0, 1]) await post(at(stack, gateway, endpoint), ask('tools/list', gateway));
     await stream.reached(2);
-    for (const each of upstream.streams) each.write(`event: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`);
-    expect((await stream.reached(3))[2]).toEqual(shownPage(7));
+    await post(endpoint, ask('tools/list', 7));
+    await stream.reached(3);
+    for (const each of upstream.streams) each.write(listed());
+    expect((await stream.reached(4))[3]).toEqual(shownPage(7));
     for (const each of upstream.streams) each.write('event: message\ndata: {"result":{"tools":[}}\n\n');
     expect(await stream.over).toBe('ended');
     expect(stream.text()).not.toContain('delete');
@@ -249,7 +251,7 @@ describe('a stream that brings answers to other POSTs', () => {
         JSON.stringify({ result, jsonrpc: '2.0', id: '6' }).replaceAll('\\\\u', '\\u'),
       ];
       for (const text of texts) write(`event: message\ndata: ${text}\n\n`);
-      write(`event: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`);
+      write(listed());
       const messages = await stream.reached(3);
       expect(stream.text()).toContain(texts[0]);
       expect(stream.text()).toContain(texts[1]);
@@ -265,25 +267,22 @@ describe('a stream that brings answers to other POSTs', () => {
     await post(endpoint, ask('tools/list', 7));
     await post(endpoint, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } });
     await post(endpoint, toolCall('add', 7));
-    for (const each of upstream.streams) each.write(`event: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`);
+    for (const each of upstream.streams) each.write(listed());
     expect(await stream.reached(1)).toEqual([shownPage(7)]);
     stream.leave();
   });
 
   test('that is resumed over Streamable HTTP has the allowed tools', async () => {
-    const page = `id: 2\nevent: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`;
-    const server = createServer(({ method }, response) => {
-      response.writeHead(200, STREAM).end(method === 'GET' ? page : 'id: 1\ndata: \n\n');
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-    const issued = urlOf(await issue({ url }), 'a');
+    upstream.behaves = ({ method }, response) => {
+      const page = `id: 2\n${listed()}`;
+      return response.writeHead(200, STREAM).end(method === 'GET' ? page : 'id: 1\ndata: \n\n');
+    };
+    const issued = urlOf(await issue(), 'a');
     const [, begun = ''] = /^id: (.*)$/m.exec((await post(issued, ask('tools/list', 7))).text) ?? [];
     const stream = await listen(issued, { 'last-event-id': begun });
     expect(await stream.over).toBe('ended');
     expect(stream.text().replace(/^id: .*\n/, '')).toBe(
       `event: message\ndata: ${JSON.stringify(shownPage(7))}\n\n`,
     );
-    server.close();
   });
 });

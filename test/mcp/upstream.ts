@@ -119,4 +119,10 @@ export function run(body: string, ran: string[]): object[] {
   });
 }
 
+/** The id, as JSON, under which a server knows the last list of tools that it was asked for. */
+export function listId({ arrived }: Pick<McpUpstream, 'arrived'>): string {
+  const all = arrived.flatMap(({ body }) => (body === '' ? [] : (JSON.parse(body) as Rpc | Rpc[])));
+  return JSON.stringify(all.findLast(({ method }) => method === 'tools/list')?.id);
+}
+
 export const eventOf = (message: object): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`;

@@ -8,6 +8,7 @@ import type { Turn } from '../share/turns.ts';
 import { idAnsweredBy, messagesIn } from './ids/answered-id.ts';
 import { type Cookie, type Place, readCookies } from './ids/cookies.ts';
 import { sealEventId } from './ids/event-ids.ts';
+import { mayBeMarked, ownId, restoreIds } from './ids/list-ids.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
 import { sealState } from './ids/rounds.ts';
 import { sealScalar } from './ids/seal.ts';
@@ -46,7 +47,7 @@ export class AnswerFilter {
     this.#call = call;
     this.#keys = keys;
     this.#turn = turn;
-    this.#tools = toolFilterOf(call, stream);
+    this.#tools = toolFilterOf(call, stream?.unanswered);
     this.#hasSession = session !== undefined || endpoint !== undefined;
     this.#open = resumes.length > 0 ? stream?.unanswered : method === 'POST' ? call.unanswered : undefined;
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
@@ -99,6 +100,13 @@ export class AnswerFilter {
   }
 
   #body(bytes: Buffer): Buffer | undefined {
+    const shown = this.#withIds(bytes);
+    return shown && this.#tools && mayBeMarked(shown)
+      ? Buffer.from(restoreIds(shown.toString('utf8')))
+      : shown;
+  }
+
+  #withIds(bytes: Buffer): Buffer | undefined {
     const listed = this.#tools ? this.#tools.body(bytes) : bytes;
     if (!listed || !mayHoldIds(listed)) return listed;
     const text = listed.toString('utf8');
@@ -116,11 +124,11 @@ export class AnswerFilter {
       const isEarly = listed.length - i > IDS_AT_ONCE;
       if (open.length > 0 && hasId(each)) {
         const answered = idAnsweredBy(each);
-        open = open.filter((id) => id !== answered);
+        open = open.filter((id) => id !== (answered && ownId(answered)));
       }
       const event = this.#event(sealEventId(this.#keys, this.#call.grant, each, isEarly, open));
       if (!event) break;
-      shown.push(event);
+      shown.push(this.#tools && mayBeMarked(event) ? restoreEvent(event) : event);
     }
     return shown;
   }
@@ -170,6 +178,12 @@ export class AnswerFilter {
     });
     return withEdits(text, edits);
   }
+}
+
+function restoreEvent(bytes: Buffer): Buffer {
+  const event = readEvent(bytes);
+  if (!event || (event.name !== undefined && event.name !== 'message')) return bytes;
+  return replaceData(bytes, restoreIds(event.data));
 }
 
 /** Common proxies take a line of 8 KB, and encryption makes a third more of it. The URL of messages has a token and an address, too. */

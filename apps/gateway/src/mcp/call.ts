@@ -17,6 +17,7 @@ import { discardRest } from '../share/discard.ts';
 import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { McpAnswer } from './answer.ts';
+import { markLists } from './ids/list-ids.ts';
 import { takeRound } from './ids/rounds.ts';
 import { identifyLate, readLate } from './late.ts';
 import {
@@ -131,7 +132,7 @@ async function serve(
       ? readPost(deps, report, grant, incoming, bodyMemory)
       : NO_MESSAGES);
   if ('refusal' in read) return { ...read, grant, endpoint };
-  const { messages, body, taskId } = read;
+  const { messages, taskId } = read;
   report.messages = messages?.all.length;
   report.tool = toolOf(messages?.all ?? []);
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
@@ -157,9 +158,9 @@ async function serve(
   const unanswered = unansweredOf(messages, charged);
   const call: McpCall = {
     ...identified,
-    ...{ requestId, report, incoming, outgoing, policy, server, messages, body, bodyMemory },
+    ...{ requestId, report, incoming, outgoing, policy, server, messages, bodyMemory },
     ...{ taskId, rounds: read.rounds, round, charged, chargeId: newHoldId(), beganMs },
-    ...{ unanswered, begun },
+    ...{ unanswered, begun, body: server.tools ? markLists(read.body) : read.body },
   };
   try {
     const failed = await chargeAndRun(deps, call);

@@ -3,6 +3,7 @@ import type { Refusal } from '@presign/schema';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { takeWork } from '../share/read-quota.ts';
+import type { Listing } from './ids/list-ids.ts';
 import { unsealBody } from './ids/unseal-body.ts';
 import type { McpDeps } from './mcp-deps.ts';
 import { type Message, type Messages, readMessages, scanMessages } from './messages.ts';
@@ -32,7 +33,7 @@ export function identifyLate(
 
 /** The content of a request, or its refusal. */
 type Read =
-  | Pick<McpCall, 'messages' | 'body' | 'taskId' | 'rounds'>
+  | (Pick<McpCall, 'messages' | 'taskId' | 'rounds'> & { readonly body: Listing | { readonly bytes: null } })
   | { readonly refusal: Refusal; readonly messages?: Messages; readonly isRead: true };
 
 /** Reads a request that came after the end of its URL. It is refused before any store is asked, unless it belongs to a call under way. */

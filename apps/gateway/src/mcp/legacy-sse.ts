@@ -8,7 +8,7 @@ import type { VerifiedGrant } from '../grant/verify.ts';
 import type { Cookie } from './ids/cookies.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import { tryUnseal } from './ids/seal.ts';
-import { listingIds, type Messages, waitingIds } from './messages.ts';
+import { type Messages, waitingIds } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { errorMessages } from './refuse.ts';
 
@@ -85,10 +85,6 @@ export class LegacyStream {
   readonly unanswered: UnansweredRequests;
   /** The cookies of its answer, which go with its messages. */
   cookies: readonly Cookie[] = [];
-  /** The requests that list tools or tasks. None is forgotten: a server may answer one that was cancelled, after its id was used again. */
-  readonly #lists = new UnansweredRequests();
-  /** There was one that found no room. */
-  #forgetsLists = false;
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
@@ -99,12 +95,6 @@ export class LegacyStream {
     this.#deps = deps;
     this.#request = request;
     this.unanswered = new UnansweredRequests(resumes);
-    this.#lists.add(resumes);
-  }
-
-  /** Whether this is known as the id of an open request that lists nothing. An id that was once that of a list is not. */
-  isOther(id: RpcId): boolean {
-    return this.unanswered.has(id) && !this.#forgetsLists && !this.#lists.has(id);
   }
 
   /** Whether an event of the server names the endpoint, and so has to be rewritten. */
@@ -143,17 +133,11 @@ export class LegacyStream {
   }
 
   #receive(notice: Notice, send: (message: string) => void): void {
-    if ('opened' in notice) this.#open(notice);
+    if ('opened' in notice) this.unanswered.add(notice.opened);
     if ('cancelled' in notice)
       for (const id of notice.cancelled) this.unanswered.waitsNoMore(id, 'cancelled');
     if ('answered' in notice) this.unanswered.answered(notice.answered);
     if ('errors' in notice) send(notice.errors);
-  }
-
-  #open({ opened, lists }: Opened): void {
-    this.unanswered.add(opened);
-    this.#lists.add(lists);
-    this.#forgetsLists ||= lists.some((id) => !this.#lists.has(id));
   }
 
   /** Stops listening. */
@@ -175,12 +159,9 @@ function ownPath(gatewayUrl: string, target: string): string {
 
 /** The message of the gateway that got a POST to the gateway that holds its stream. */
 type Notice =
-  | Opened
+  | { readonly opened: readonly RpcId[] }
   | { readonly cancelled: readonly RpcId[] }
   | { readonly answered: readonly RpcId[]; readonly errors: string };
-
-/** Requests that are sent to the server. `lists`: those of them that list tools or tasks. */
-type Opened = { readonly opened: readonly RpcId[]; readonly lists: readonly RpcId[] };
 
 /** How long the ids of one POST may be together. */
 const IDS_MAX_CHARS = 64 * 1024;
@@ -195,7 +176,7 @@ export type LegacyPost = {
 
 /** Says to the stream which requests are sent to the server, so that none stays unanswered when the stream is cut. */
 export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
-  notify(deps, post, (ids) => ({ opened: ids, lists: listingIds(post.messages) }));
+  notify(deps, post, (ids) => ({ opened: ids }));
 
 /** Says to the stream which requests were cancelled. A server may answer them nevertheless. */
 export const cancelOnStream = (deps: LegacyDeps, post: LegacyPost, ids: readonly RpcId[]): Promise<boolean> =>

@@ -19,7 +19,8 @@ import { KnownNames, NameTree, namesJudge } from '../json/names.ts';
 import type { QuotaOwner } from '../share/read-quota.ts';
 import { messagesIn } from './ids/answered-id.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
-import { ID_FIELDS, writtenIn } from './ids/places.ts';
+import { isMarked } from './ids/list-ids.ts';
+import { ID_FIELDS, listsBy, writtenIn } from './ids/places.ts';
 import { type RpcId, rpcId } from './ids/rpc-id.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
@@ -61,11 +62,9 @@ export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefine
 export const waitingIds = (messages: Messages | undefined): readonly RpcId[] =>
   (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
 
-/** The ids of the requests whose answers may have to change, or must not pass: they list tools or tasks. */
-export const listingIds = (messages: Messages | undefined): readonly RpcId[] =>
-  (messages?.all ?? []).flatMap(({ id, method }) =>
-    id !== undefined && (method === 'tools/list' || method === 'tasks/list') ? [id] : [],
-  );
+/** The messages whose answers may have to change, or must not pass: they list tools or tasks. Servers may answer one without an id, too. */
+export const listing = (messages: Messages | undefined): readonly Message[] =>
+  (messages?.all ?? []).filter(({ method }) => listsBy(method));
 
 /** A request that begins a session. MCP 2026-07-28 has neither. */
 export const initializes = ({ method }: Message): boolean => method === 'initialize';
@@ -178,6 +177,7 @@ function readMessage(
   // An answer to one request could give back the charge of another.
   if (id === undefined && value.id !== undefined && value.id !== null)
     return 'id is a whole number, or a string of at most 1,024 characters';
+  if (id !== undefined && isMarked(id)) return 'id is one of the gateway';
   if (method === undefined) {
     if (!('result' in value) && !('error' in value)) return 'a message has a method, a result or an error';
     return { id: undefined, method: undefined, name: undefined };

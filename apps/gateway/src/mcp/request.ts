@@ -13,6 +13,7 @@ import type { Begun } from '../share/free-work.ts';
 import { takeWork } from '../share/read-quota.ts';
 import type { Cookie } from './ids/cookies.ts';
 import { unsealEvent } from './ids/event-ids.ts';
+import type { Listing } from './ids/list-ids.ts';
 import { type FreeRound, mayHaveRounds, type Rounds, roundsOf } from './ids/rounds.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import { unsealSession } from './ids/session.ts';
@@ -144,7 +145,7 @@ const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameter
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
 
-type ReadPost = { readonly messages: Messages } & Pick<McpCall, 'body' | 'taskId' | 'rounds'>;
+type ReadPost = { readonly messages: Messages; readonly body: Listing } & Pick<McpCall, 'taskId' | 'rounds'>;
 
 /** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(

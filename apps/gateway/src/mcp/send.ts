@@ -278,7 +278,8 @@ function mcpHeaders(call: McpCall, { headers }: Authorization, path: string): Fl
   if (bytes) kept.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (session !== undefined) kept.push('mcp-session-id', session);
   if (cookies !== undefined) kept.push('cookie', cookies);
-  if (lastEventId !== undefined) kept.push('last-event-id', asBytes(lastEventId));
+  // Another request would bring the events of other streams where none is filtered.
+  if (lastEventId !== undefined && call.method === 'GET') kept.push('last-event-id', asBytes(lastEventId));
   if (named !== undefined) kept.push('mcp-name', encodeName(named));
   for (const each of headers) kept.push(...each);
   return kept;

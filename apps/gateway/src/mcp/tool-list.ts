@@ -2,10 +2,11 @@ import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
 import { afterSpace, membersOf, type Part, partsOf } from '../json/parts.ts';
 import { type MessagePart, messagesIn } from './ids/answered-id.ts';
+import { mayBeMarked } from './ids/list-ids.ts';
 import { type Edit, withEdits } from './ids/places.ts';
 import type { RpcId } from './ids/rpc-id.ts';
-import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, ANSWER_MODEST, listingIds, waitingIds } from './messages.ts';
+import { ANSWER_MAX_BYTES, ANSWER_MODEST, listing, wantsAnswer } from './messages.ts';
+import type { UnansweredRequests } from './open/unanswered.ts';
 import type { McpCall } from './request.ts';
 
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
@@ -89,18 +90,17 @@ export class ToolFilter {
 /**
  * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a
  * stream that brings answers to other POSTs can list some.
- * @param stream may become one of the older transport, which knows the requests that it answers
+ * @param ofStream the requests whose answers a stream brings that is not that of a POST. Those that list have other ids at the server
  */
 export function toolFilterOf(
   { server, method, messages }: McpCall,
-  stream: LegacyStream | undefined,
+  ofStream: UnansweredRequests | undefined,
 ): ToolFilter | undefined {
-  if (!server.tools) return undefined;
-  if (stream) return new ToolFilter(server.tools, (id) => stream.isOther(id));
-  const lists = listingIds(messages);
-  if (method !== 'GET' && lists.length === 0) return undefined;
-  const all = waitingIds(messages);
-  return new ToolFilter(server.tools, (id) => all.includes(id) && !lists.includes(id));
+  const lists = listing(messages);
+  if (!server.tools || (method !== 'GET' && lists.length === 0)) return undefined;
+  const all = (messages?.all ?? []).filter((each) => wantsAnswer(each) && !lists.includes(each));
+  const isOfPost = (id: RpcId) => all.some((each) => each.id === id);
+  return new ToolFilter(server.tools, ofStream ? (id) => ofStream.has(id) : isOfPost);
 }
 
 /** Sent in place of an answer that cannot be filtered. */
@@ -110,8 +110,9 @@ export const LIST_UNREAD: Refusal = {
     "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large.",
 };
 
-/** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
-const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
+/** Whether the bytes may have a member `tools`, whose name may be written in escapes, or answer a request for a list. */
+const mayList = (bytes: Buffer): boolean =>
+  bytes.includes('"tools"') || bytes.includes('\\u00') || mayBeMarked(bytes);
 
 /** Whether these messages are JSON, and together not too much to be read on the event loop. */
 function areReadable(messages: readonly string[]): boolean {

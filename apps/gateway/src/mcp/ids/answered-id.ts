@@ -1,6 +1,6 @@
 import { endOfString, parseJson } from '@presign/schema';
 import { readEvent } from '../../http/sse.ts';
-import { type RpcId, rpcId } from './rpc-id.ts';
+import { MOST_ANSWERED_CHARS, type RpcId, rpcId } from './rpc-id.ts';
 
 /** The request that an event answers. Undefined if it answers several, or none. */
 export function idAnsweredBy(bytes: Buffer): RpcId | undefined {
@@ -89,7 +89,7 @@ export function answeredId(text: string): RpcId | undefined {
   }
   const [id, another] = found;
   if (id === undefined || another !== undefined || depth !== 0) return undefined;
-  return rpcId(parseJson(id), () => id);
+  return rpcId(parseJson(id), () => id, MOST_ANSWERED_CHARS);
 }
 
 const QUOTE = 0x22;
@@ -97,7 +97,7 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 /** A name is read, with the space before its value, if both are this short. */
 const NEAR = 100;
 /** The longest id in escapes. */
-const ID_CHARS = 6 * 1_024 + 2;
+const ID_CHARS = 6 * MOST_ANSWERED_CHARS + 2;
 
 function nameOf(text: string, start: number, end: number): unknown {
   return end - start > NEAR ? undefined : parseJson(text.slice(start, end + 1));

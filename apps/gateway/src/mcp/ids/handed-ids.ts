@@ -1,7 +1,7 @@
-import { type FoundId, findIds, handedBack } from './places.ts';
+import { type FoundId, findIds, type HandedKind, handedBack } from './places.ts';
 
 /** An id that a client hands back, and its bytes in the body. */
-export type HandedId = FoundId;
+export type HandedId = FoundId<HandedKind>;
 
 /** The most ids of one POST. Each is decrypted. */
 export const IDS_MOST = 1_000;

@@ -2,16 +2,16 @@ import { isJsonObject, type JsonObject } from '@presign/schema';
 import { afterSpace, membersOf, type Part, partsOf } from '../../json/parts.ts';
 import type { IdKind } from './seal.ts';
 
-/** Where a message has an id of the server. `*` stands for each element of a list. */
-type Place = {
-  readonly kind: IdKind;
+/** Where a message has an id of this kind. `*` stands for each element of a list. */
+type Place<Kind = IdKind> = {
+  readonly kind: Kind;
   readonly path: readonly string[];
   /** The id may also be one that the holder's own client made. */
   readonly mayBeOwn?: true;
 };
 
 /** An id in a JSON text, and where it stands there. */
-export type FoundId = Omit<Place, 'path'> & {
+export type FoundId<Kind = IdKind> = Omit<Place<Kind>, 'path'> & {
   readonly param: string;
   /** The string or number as it is written. */
   readonly json: string;
@@ -19,7 +19,9 @@ export type FoundId = Omit<Place, 'path'> & {
   readonly end: number;
 };
 
-const place = (kind: IdKind, path: string): Place => ({ kind, path: path.split(' ') });
+function place<Kind extends string>(kind: Kind, path: string): Place<Kind> {
+  return { kind, path: path.split(' ') };
+}
 
 /** MCP 2025-11-25, "Related Task Metadata". */
 const RELATED = '_meta io.modelcontextprotocol/related-task taskId';
@@ -72,8 +74,21 @@ const OF_TASK: readonly Place[] = [
 const LISTEN: readonly Place[] = [place('task', 'params notifications taskIds *'), OF_PARAMS];
 const PROGRESS: readonly Place[] = [place('progress', 'params progressToken'), OF_PARAMS];
 
-/** Where a client's message hands an id back. A server may run a request without an id, too. */
-export function handedBack({ method }: JsonObject): readonly Place[] {
+/** The client's own id of a request whose answer may be filtered: a list of tools or tasks. */
+const LISTS: readonly Place<'list'>[] = [place('list', 'id')];
+
+/** Where a client's message hands an id back, or asks for a list by an id. A server may run a request without an id, too. */
+export function handedBack(message: JsonObject): readonly Place<HandedKind>[] {
+  const places = ofServer(message);
+  return listsBy(message.method) ? [...places, ...LISTS] : places;
+}
+
+export type HandedKind = IdKind | 'list';
+
+/** Whether a method lists tools or tasks. */
+export const listsBy = (method: unknown): boolean => method === 'tools/list' || method === 'tasks/list';
+
+function ofServer({ method }: JsonObject): readonly Place[] {
   if (typeof method !== 'string') return ANSWER;
   if (method.startsWith('tasks/')) return OF_TASK;
   if (method === 'subscriptions/listen') return LISTEN;
@@ -93,11 +108,11 @@ export const ID_FIELDS: readonly (readonly string[])[] = [
  * Finds the ids in a JSON-RPC message or batch.
  * @param value what the text is, parsed
  */
-export function findIds(
+export function findIds<Kind>(
   text: string,
   value: unknown,
-  placesOf: (message: JsonObject) => readonly Place[],
-): readonly FoundId[] {
+  placesOf: (message: JsonObject) => readonly Place<Kind>[],
+): readonly FoundId<Kind>[] {
   let starts: readonly number[] | undefined;
   return (Array.isArray(value) ? value : [value]).flatMap((message: unknown, i) => {
     if (!isJsonObject(message)) return [];
@@ -132,7 +147,7 @@ function hasScalar(value: unknown, [name, ...rest]: readonly string[]): boolean 
   return isJsonObject(value) && hasScalar(value[name], rest);
 }
 
-function foundAt(text: string, message: number, { path, ...place }: Place): FoundId[] {
+function foundAt<Kind>(text: string, message: number, { path, ...place }: Place<Kind>): FoundId<Kind>[] {
   const param = path.filter((name) => name !== '*').join('.');
   return partsAt(text, message, path).flatMap(({ start, end }) =>
     SCALAR.test(text.charAt(start)) ? [{ ...place, param, json: text.slice(start, end), start, end }] : [],

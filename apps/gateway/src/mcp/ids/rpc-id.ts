@@ -5,6 +5,8 @@
 export type RpcId = string;
 
 const MOST_CHARS = 1_024;
+/** Answers to lists have longer ids (`list-ids.ts`). */
+export const MOST_ANSWERED_CHARS = MOST_CHARS + 16;
 
 /**
  * Undefined for an id that not every server repeats so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
@@ -12,9 +14,9 @@ const MOST_CHARS = 1_024;
  * @param value the id, parsed
  * @param written gives its text
  */
-export function rpcId(value: unknown, written: () => string): RpcId | undefined {
+export function rpcId(value: unknown, written: () => string, most = MOST_CHARS): RpcId | undefined {
   if (typeof value === 'string')
-    return value.length <= MOST_CHARS && value.isWellFormed() ? JSON.stringify(value) : undefined;
+    return value.length <= most && value.isWellFormed() ? JSON.stringify(value) : undefined;
   if (typeof value !== 'number') return undefined;
   if (Number.isSafeInteger(value)) return JSON.stringify(value);
   const digits = written();

@@ -2,6 +2,7 @@ import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import type { VerifiedGrant } from '../../grant/verify.ts';
 import type { HandedId } from './handed-ids.ts';
+import type { Listing } from './list-ids.ts';
 import { unsealState } from './rounds.ts';
 import { type IdKind, unsealId } from './seal.ts';
 
@@ -15,18 +16,27 @@ export function unsealBody(
   grant: VerifiedGrant,
   body: Buffer,
   ids: readonly HandedId[],
-): { readonly bytes: Buffer } | { readonly refusal: Refusal } {
-  if (ids.length === 0) return { bytes: body };
+): Listing | { readonly refusal: Refusal } {
+  if (ids.length === 0) return { bytes: body, lists: [] };
   const parts: Buffer[] = [];
+  const lists: Listing['lists'][number][] = [];
   let done = 0;
+  /** How much longer the body is by what was put into it. */
+  let longer = 0;
   for (const { kind, json, param, mayBeOwn, start, end } of ids) {
+    if (kind === 'list') {
+      lists.push({ start: start + longer, end: end + longer });
+      continue;
+    }
     const own = unsealJson(keys, grant, kind, json);
     if (own === undefined && mayBeOwn) continue;
     if (own === undefined) return { refusal: unknownId(kind, param) };
-    parts.push(body.subarray(done, start), Buffer.from(own));
+    const put = Buffer.from(own);
+    parts.push(body.subarray(done, start), put);
+    longer += put.length - (end - start);
     done = end;
   }
-  return { bytes: Buffer.concat([...parts, body.subarray(done)]) };
+  return { bytes: done === 0 ? body : Buffer.concat([...parts, body.subarray(done)]), lists };
 }
 
 /** The server's own string or number, as JSON. */
