@@ -30,9 +30,9 @@ import {
   refuseOnStream,
 } from './legacy-sse.ts';
 import type { McpDeps } from './mcp-deps.ts';
-import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
+import { listens, type Messages, waitingIds } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
-import { type Charged, NOTHING, priceCalls } from './price.ts';
+import { type Charged, callsOf, NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, noteEnd, priceLines, toolOf } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
@@ -168,12 +168,6 @@ async function serve(
   } finally {
     begun.end();
   }
-}
-
-/** Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work. */
-function callsOf(messages: Messages | undefined, charged: readonly Charged[]): readonly Message[] {
-  const isCharged = new Set(charged.map(({ message }) => message));
-  return (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each));
 }
 
 function unansweredOf(messages: Messages | undefined, charged: readonly Charged[]): UnansweredRequests {

@@ -9,7 +9,7 @@ import {
 import type { ToolRules } from '../grant/tool-rules.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { KnownNames } from '../json/names.ts';
-import { type Message, nameParam } from './messages.ts';
+import { type Message, type Messages, nameParam, wantsAnswer } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */
 export type McpPrices = {
@@ -43,6 +43,12 @@ export function priceCalls(
     costMicrousd: priceIn(server.pricing, message) ?? priceIn(operators, message) ?? prices.defaultMicrousd,
   }));
   return { charged };
+}
+
+/** Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work. */
+export function callsOf(messages: Messages | undefined, charged: readonly Charged[]): readonly Message[] {
+  const isCharged = new Set(charged.map(({ message }) => message));
+  return (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each));
 }
 
 type Address = { readonly origin: string; readonly path: string; readonly query: string };
