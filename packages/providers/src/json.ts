@@ -16,8 +16,10 @@ export function readObject(text: string): JsonObject | undefined {
 /** The object in a field. Empty if the field contains anything else. */
 export function objectIn(held: JsonObject, field: string): JsonObject {
   const value = held[field];
-  return isJsonObject(value) ? value : {};
+  return isJsonObject(value) ? value : EMPTY;
 }
+
+const EMPTY: JsonObject = Object.freeze({});
 
 /** The value if it is text, else ''. `String(value)` is not safe: an object from outside may have a `toString` that throws. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

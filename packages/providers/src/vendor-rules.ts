@@ -155,17 +155,21 @@ function boundUnder(
   call: CallFacts,
 ): Bounded {
   // The path's model is priced, but a vendor may read the body's.
-  if ([model, body.model].some((name) => refuses(rules, name))) return { unbounded: REFUSED_MODEL };
+  if (refuses(rules, model) || (body.model !== model && refuses(rules, body.model)))
+    return { unbounded: REFUSED_MODEL };
   const added = addedInput(rules, model ?? '', call);
   if (added === undefined) return { unbounded: WINDOW_UNKNOWN };
-  const judged = boundBeyond(rules.places, boundBody, body, { ...call, bytes: call.bytes + added });
+  const { path, bytes, facts, count } = call;
+  const judged = boundBeyond(rules.places, boundBody, body, { path, bytes: bytes + added, facts, count });
   if ('unbounded' in judged) return judged;
   const { inputTokens, output } = judged.bound;
   if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };
-  const fees = rules.feePerRequest?.(model ?? '') ? { ...judged.bound.fees, requests: 1 } : judged.bound.fees;
-  if (output === undefined) return { bound: { ...judged.bound, fees } };
-  const coversReasoning = output.coversReasoning && (rules.coversReasoning?.(model ?? '') ?? true);
-  return { bound: { ...judged.bound, fees, output: { ...output, coversReasoning } } };
+  const hasFee = rules.feePerRequest?.(model ?? '') === true;
+  const isCovered = rules.coversReasoning?.(model ?? '') ?? true;
+  if (!hasFee && (output === undefined || isCovered || !output.coversReasoning)) return judged;
+  const fees = hasFee ? { ...judged.bound.fees, requests: 1 } : judged.bound.fees;
+  const coversReasoning = isCovered && output?.coversReasoning === true;
+  return { bound: { ...judged.bound, fees, output: output && { ...output, coversReasoning } } };
 }
 
 /** The tokens to add. Undefined if the whole window must be held and is not known. */

@@ -49,8 +49,12 @@ export function compactSize(came: Came, sent: JsonObject): number {
 const isSame = (sent: JsonObject, json: JsonObject, name: string): boolean =>
   sent[name] === json[name] && Object.hasOwn(sent, name);
 
-const addedTo = (json: JsonObject, sent: JsonObject): [string, unknown][] =>
-  Object.entries(sent).filter(([name, value]) => value !== undefined && !Object.hasOwn(json, name));
+function addedTo(json: JsonObject, sent: JsonObject): [string, unknown][] {
+  const added: [string, unknown][] = [];
+  for (const name of Object.keys(sent))
+    if (sent[name] !== undefined && !Object.hasOwn(json, name)) added.push([name, sent[name]]);
+  return added;
+}
 
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 

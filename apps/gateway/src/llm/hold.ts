@@ -122,8 +122,18 @@ export function worstCase(
   const sent = hold && covering && spend.withHighestPrice?.(standard, covering.rates);
   const leastInput = provider.isOwnHost && bound.leastInput;
   const askedTokens = bound.output?.asked ?? 0;
-  const known = { spend, model, pricing, inputTokens, leastInput, askedTokens };
-  return { ...known, body: sent || standard, hold, worstTokens, hasOutput: output !== undefined };
+  return {
+    hold,
+    worstTokens,
+    inputTokens,
+    leastInput,
+    askedTokens,
+    hasOutput: output !== undefined,
+    spend,
+    model,
+    pricing,
+    body: sent || standard,
+  };
 }
 
 /** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */

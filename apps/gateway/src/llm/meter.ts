@@ -262,13 +262,13 @@ function errorReader({ spend }: MeterOptions): Reader {
   };
 }
 
-const UTF8 = new TextDecoder();
-
 function parseAnswer(bytes: Buffer | undefined): unknown {
   try {
-    if (!bytes || !isModest(bytes, MODEST)) return undefined;
-    // Removes a byte order mark, as RFC 8259 §8.1 allows.
-    return JSON.parse(UTF8.decode(bytes));
+    // A short text has few parts and no long name, and is not nested deeply enough to exhaust a stack.
+    if (!bytes || (bytes.length > SHORT_BYTES && !isModest(bytes, MODEST))) return undefined;
+    // RFC 8259 §8.1 allows to ignore a byte order mark.
+    const begin = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+    return JSON.parse(bytes.toString('utf8', begin));
   } catch {
     return undefined;
   }

@@ -35,15 +35,12 @@ export function readOutputBound(
 }
 
 /** The body with the bound under one name, all others gone. */
-export const writeOutputBound = (body: JsonObject, name: string, tokens: number): JsonObject => {
+export function writeOutputBound(body: JsonObject, name: string, tokens: number): JsonObject {
   const isWritten = BOUND_NAMES.every((field) => body[field] === (field === name ? tokens : undefined));
-  return isWritten
-    ? body
-    : {
-        ...Object.fromEntries(Object.entries(body).filter(([field]) => !BOUND_NAMES.includes(field))),
-        [name]: tokens,
-      };
-};
+  if (isWritten) return body;
+  const { max_tokens: _, max_completion_tokens: __, max_output_tokens: ___, ...others } = body;
+  return { ...others, [name]: tokens };
+}
 
 /** A whole number above 0 that arithmetic keeps exact. */
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;

@@ -7,12 +7,11 @@ import type { Bounded, DialectSpend, ModelFacts } from '../spend.ts';
 import { contentIn, costlyParts } from '../usage/chat-content.ts';
 import { CHAT_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
-import type { Statement } from '../usage/record.ts';
 import { chatFields, thinkingBudget } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import type { Parts } from './messages.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
-import { isUsageChunk, readChunks } from './stream.ts';
+import { type ChunkUsage, isUsageChunk, readChunks } from './stream.ts';
 import { chatParts, readChatUsage, stated } from './usage.ts';
 
 /** How a vendor's chat completions differ from OpenAI's. */
@@ -74,16 +73,15 @@ function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): 
 
 /** The part of metering that chat completions and completions share: names, streams, usage, errors. */
 export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<DialectSpend, 'boundBody'> {
-  const usageOf = (answer: JsonObject): Statement => {
-    const own = rules.ownField === undefined ? {} : objectIn(answer, rules.ownField);
+  const usageOf: ChunkUsage = (answer, content, parts) => {
     // In a whole answer the vendor's own field may hold other counts, so `usage` comes first.
-    const usage = readChatUsage(answer.usage, rules);
-    const held = usage ? answer.usage : own.usage;
-    return {
-      ...stated(answer, usage ?? readChatUsage(own.usage, rules)),
-      parts: chatParts(held, rules),
-      unknown: unknownCounts(held, CHAT_COUNTS),
-    };
+    const first = readChatUsage(answer.usage, rules);
+    const own = first || rules.ownField === undefined ? undefined : objectIn(answer, rules.ownField).usage;
+    const held = first ? answer.usage : own;
+    const { model, usage } = stated(answer, first ?? readChatUsage(own, rules));
+    const counts = unknownCounts(held, CHAT_COUNTS);
+    const unknown = parts.length === 0 ? counts : [...counts, ...parts];
+    return { model, usage, parts: chatParts(held, rules), content, unknown };
   };
   return {
     model: modelIn,
@@ -95,8 +93,7 @@ export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<Dialec
     ...(rules.refusesAsking && { refusesAsking: rules.refusesAsking }),
     readAnswer: (answer) => {
       if (!isJsonObject(answer)) return undefined;
-      const { unknown = [], ...statement } = usageOf(answer);
-      return { ...statement, content: contentIn(answer), unknown: [...unknown, ...costlyParts(answer)] };
+      return usageOf(answer, contentIn(answer), costlyParts(answer));
     },
     readStream: () => readChunks(rules, usageOf),
     echoes: ({ echo = false, echo_last: last = 0 }) => ![false, null].includes(echo as boolean) || last !== 0,
@@ -151,8 +148,10 @@ export const modelIn = ({ model }: JsonObject): string | undefined =>
 
 /** The body at the standard tier: written, or removed if `tier` is undefined. */
 export function atTier(body: JsonObject, tier: string | undefined): JsonObject {
+  if (body.service_tier === tier) return body;
+  if (tier !== undefined) return { ...body, service_tier: tier };
   const { service_tier: _, ...rest } = body;
-  return tier === undefined ? rest : { ...rest, service_tier: tier };
+  return rest;
 }
 
 /** Deeper than any schema or template goes, and far from exhausting a stack. */

@@ -2,7 +2,7 @@ import { type AllowList, allow, type Effect, judge, only, type Rule } from '../b
 import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { countIn, readOutputBound } from '../bounds/output-bound.ts';
 import * as CHAT from '../facts/openai/chat.ts';
-import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
+import { countOf, isJsonObject, type JsonObject } from '../json.ts';
 import { judgeMessages, ownTools, type Parts } from './messages.ts';
 import type { InputRules, OpenaiRules } from './rules.ts';
 
@@ -54,13 +54,14 @@ export const thinkingFields: AllowList = compileGroup(CHAT.THINKING_FIELDS, {
 
 /** Tokens of thinking that a call sets as a budget, in any spelling; undefined if one is not a whole number. */
 export function thinkingBudget(body: JsonObject): number | undefined {
-  const budgets = [
-    objectIn(body, 'thinking').budget_tokens,
-    objectIn(body, 'reasoning').max_tokens,
-    typeof body.reasoning_effort === 'number' ? body.reasoning_effort : undefined,
-  ].filter((budget) => budget !== undefined && budget !== null);
-  if (!budgets.every((budget) => Number.isSafeInteger(budget) && Number(budget) >= 0)) return undefined;
-  return Math.max(0, ...budgets.map(Number));
+  const { thinking, reasoning, reasoning_effort: effort } = body;
+  if ((thinking ?? reasoning ?? effort) === undefined) return 0;
+  const sum = Math.max(
+    countOf(thinking, 'budget_tokens'),
+    countOf(reasoning, 'max_tokens'),
+    typeof effort === 'number' ? countOf(body, 'reasoning_effort') : 0,
+  );
+  return Number.isNaN(sum) ? undefined : sum;
 }
 
 /** Text is priced as output; other kinds of output have rates of their own. */

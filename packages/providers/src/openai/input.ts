@@ -28,7 +28,8 @@ export function inputOf(
   const perImage = input.imageTokens?.(body.model);
   const ofImages =
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
-  const grown = rewritten.reduce<number>((sum, value) => sum + grownByRewriting(asJson(value)), 0);
+  let grown = 0;
+  for (const value of rewritten) if (value !== undefined) grown += grownByRewriting(asJson(value));
   const normalised = input.normalises ? grownByNormalisingAll(body) : 0;
   return (
     bytes -
@@ -95,19 +96,26 @@ export function boundPrompts(
 }
 
 /** Arguments of the calls in a message. Templates parse them and write them in their own format. */
-export function argumentsIn(item: unknown): unknown[] {
-  if (!isJsonObject(item)) return [];
-  const calls = Array.isArray(item.tool_calls) ? item.tool_calls : [];
-  const called = [...calls, item].filter(isJsonObject).flatMap((call) => [call.function, call.function_call]);
-  return [item.arguments, ...called.filter(isJsonObject).map((call) => call.arguments)].filter(
+export function argumentsIn(item: unknown): readonly unknown[] {
+  if (!isJsonObject(item)) return NONE;
+  const { tool_calls: calls, arguments: own, function: called, function_call: calledOnce } = item;
+  // Most messages have none.
+  if ((calls ?? own ?? called ?? calledOnce) === undefined) return NONE;
+  const each = [...(Array.isArray(calls) ? calls : NONE), item].filter(isJsonObject);
+  const functions = each.flatMap((call) => [call.function, call.function_call]);
+  return [own, ...functions.filter(isJsonObject).map((call) => call.arguments)].filter(
     (value) => value !== undefined,
   );
 }
 
+const NONE: readonly unknown[] = [];
+
 /** The address of each image in a message or item. */
 function imagesIn(item: unknown): string[] {
   if (!isJsonObject(item)) return [];
-  return [item.content, item.output].flatMap((parts) => (Array.isArray(parts) ? parts.flatMap(imageOf) : []));
+  const { content, output } = item;
+  const inContent = Array.isArray(content) ? content.flatMap(imageOf) : [];
+  return Array.isArray(output) ? [...inContent, ...output.flatMap(imageOf)] : inContent;
 }
 
 function imageOf(part: unknown): string[] {

@@ -2,8 +2,15 @@ import { isJsonObject, type JsonObject, objectIn, readObject, textOf, valueOfAny
 import type { EventReader } from '../spend.ts';
 import { COSTLY_FIELDS, contentIn, costlyParts } from '../usage/chat-content.ts';
 import { hasText } from '../usage/content.ts';
-import type { Statement } from '../usage/record.ts';
+import type { Content, Statement } from '../usage/record.ts';
 import type { OpenaiRules } from './rules.ts';
+
+/** The statement of a chunk or an answer with usage, with what it holds and its parts that may cost money. */
+export type ChunkUsage = (
+  chunk: JsonObject,
+  content: Content | undefined,
+  costly: readonly string[],
+) => Statement;
 
 /**
  * Reads the chunks of chat completions and completions. If several report usage, the last one counts. A stream with an
@@ -11,7 +18,7 @@ import type { OpenaiRules } from './rules.ts';
  */
 export function readChunks(
   { lastWord, ownField }: Pick<OpenaiRules, 'lastWord' | 'ownField'>,
-  usageOf: (chunk: JsonObject) => Statement,
+  usageOf: ChunkUsage,
 ): EventReader {
   let hasUsage = false;
   let ended = false;
@@ -42,8 +49,7 @@ export function readChunks(
       if (!reportsUsage(chunk, own)) return { content, unknown: parts };
       // Without [DONE], only usage that comes with or after the finish is known to be complete.
       hasUsage = lastWord === '[DONE]' || ended;
-      const { unknown = [], ...statement } = usageOf(chunk);
-      return { ...statement, content, unknown: [...unknown, ...parts] };
+      return usageOf(chunk, content, parts);
     },
     isWhole: () => ended && hasUsage && !broken,
   };

@@ -52,8 +52,11 @@ export function apiParts(held: unknown): Usage {
 
 const KINDS = ['text_tokens', 'audio_tokens', 'image_tokens'];
 
-const sumIn = (held: JsonObject, ...names: readonly string[]): number =>
-  names.reduce((sum, name) => sum + countOf(held, name), 0);
+function sumIn(held: JsonObject, ...names: readonly string[]): number {
+  let sum = 0;
+  for (const name of names) sum += countOf(held, name);
+  return sum;
+}
 
 /** Usage as Responses reports it (`openai` SDK, ResponseUsage): reasoning is within the output everywhere. */
 export function readResponsesUsage(held: unknown): Usage | undefined {
@@ -63,49 +66,65 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
     input: held.input_tokens,
     cacheRead: input.cached_tokens,
     cacheWrite: input.cache_write_tokens,
-    inputAudio: undefined,
     output: held.output_tokens,
     reasoning: objectIn(held, 'output_tokens_details').reasoning_tokens,
-    outputAudio: undefined,
-    citations: undefined,
-    webSearches: undefined,
     total: held.total_tokens,
   });
 }
 
+type Stated = Required<Pick<Statement, 'model' | 'usage'>>;
+
 /** The statement of an answer or a stream's chunk. Its usage is unreadable at another price than the standard tier's. */
-export function stated(answer: JsonObject, usage: Usage | undefined): Statement {
+export function stated(answer: JsonObject, usage: Usage | undefined): Stated {
   const model = typeof answer.model === 'string' ? answer.model : undefined;
   const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
   const isStandard = STANDARD_TIERS.names.includes(textOf(tier));
   return { model, usage: usage !== undefined && isStandard ? usage : 'unreadable' };
 }
 
-type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
-type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;
+/** Counts as an answer states them: absent ones are undefined or null. */
+type Counts = {
+  readonly input: unknown;
+  readonly cacheRead?: unknown;
+  readonly cacheWrite?: unknown;
+  readonly inputAudio?: unknown;
+  readonly output: unknown;
+  readonly reasoning?: unknown;
+  readonly outputAudio?: unknown;
+  readonly citations?: unknown;
+  readonly webSearches?: unknown;
+  readonly total?: unknown;
+};
 
+/** The usage of counts. Undefined if one of them cannot be read. */
 function fromCounts(reasoningApart: boolean, counts: Counts): Usage | undefined {
-  const values = Object.values(counts).filter((value) => value !== undefined && value !== null);
-  if (!values.every(isTokens) || !isTokens(counts.input) || !isTokens(counts.output)) return undefined;
-  const { cacheRead, cacheWrite, reasoning, citations } = counts;
+  const { input, output, cacheRead, cacheWrite, reasoning, citations } = counts;
+  if (!isTokens(input) || !isTokens(output)) return undefined;
+  const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
   // Some vendors report cached tokens separately from the input, so they can exceed it.
   const cached = number(cacheRead) + number(cacheWrite);
-  const input = counts.input >= cached ? counts.input : counts.input + cached;
-  const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
-  return {
-    input_tokens: input,
-    ...named('cache_read_tokens', cacheRead),
-    ...named('cache_write_tokens', cacheWrite),
-    ...named('input_audio_tokens', counts.inputAudio),
-    output_tokens: Math.max(counts.output + apart, number(reasoning)),
-    ...named('output_reasoning_tokens', reasoning),
-    ...named('output_audio_tokens', counts.outputAudio),
-    ...named('output_citation_tokens', citations),
-    ...named('web_searches', counts.webSearches),
-    ...named('total_tokens', counts.total),
+  const usage: Record<string, number> = {
+    input_tokens: input >= cached ? input : input + cached,
+    output_tokens: Math.max(output + apart, number(reasoning)),
   };
+  const areRead =
+    addTo(usage, 'cache_read_tokens', cacheRead) &&
+    addTo(usage, 'cache_write_tokens', cacheWrite) &&
+    addTo(usage, 'input_audio_tokens', counts.inputAudio) &&
+    addTo(usage, 'output_reasoning_tokens', reasoning) &&
+    addTo(usage, 'output_audio_tokens', counts.outputAudio) &&
+    addTo(usage, 'output_citation_tokens', citations) &&
+    addTo(usage, 'web_searches', counts.webSearches) &&
+    addTo(usage, 'total_tokens', counts.total);
+  return areRead ? usage : undefined;
+}
+
+/** Adds a count that is stated. Returns false if it is no count. */
+function addTo(usage: Record<string, number>, unit: string, value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (!isTokens(value)) return false;
+  usage[unit] = value;
+  return true;
 }
 
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
-const named = (unit: string, value: unknown): Usage => (typeof value === 'number' ? { [unit]: value } : {});

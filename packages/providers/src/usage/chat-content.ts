@@ -10,12 +10,17 @@ const WRITTEN = [
 
 /** The content of an answer's or a chunk's choices. A refusal may be free. */
 export function contentIn(answer: JsonObject): Content | undefined {
-  const isWritten = choicesOf(answer).some(
-    (choice) =>
-      hasText(choice.text) ||
-      messagesOf(choice).some((message) => WRITTEN.some((field) => hasText(message[field]))),
-  );
-  return isWritten ? 'written' : undefined;
+  for (const choice of choicesOf(answer)) {
+    if (!isJsonObject(choice)) continue;
+    if (hasText(choice.text) || isWritten(choice.message) || isWritten(choice.delta)) return 'written';
+  }
+  return undefined;
+}
+
+function isWritten(message: unknown): boolean {
+  if (!isJsonObject(message)) return false;
+  for (const field of WRITTEN) if (hasText(message[field])) return true;
+  return false;
 }
 
 /**
@@ -23,21 +28,29 @@ export function contentIn(answer: JsonObject): Content | undefined {
  * Groq ran. https://openrouter.ai/docs/guides/features/plugins/web-search, https://console.groq.com/docs/compound
  */
 export function costlyParts(answer: JsonObject): readonly string[] {
-  const messages = choicesOf(answer).flatMap(messagesOf);
-  const cites = messages.some(
-    ({ annotations }) =>
-      Array.isArray(annotations) &&
-      annotations.some((each) => isJsonObject(each) && each.type === 'url_citation'),
-  );
-  const runs = messages.some(({ executed_tools: tools }) => hasItems(tools));
-  return [...(cites ? ['url_citation'] : []), ...(runs ? ['executed_tools'] : [])];
+  const found: string[] = [];
+  for (const choice of choicesOf(answer)) {
+    if (!isJsonObject(choice)) continue;
+    addCostly(choice.message, found);
+    addCostly(choice.delta, found);
+  }
+  return found;
 }
+
+function addCostly(message: unknown, found: string[]): void {
+  if (!isJsonObject(message)) return;
+  const { annotations, executed_tools: tools } = message;
+  const cites = Array.isArray(annotations) && annotations.some(isCitation);
+  if (cites && !found.includes('url_citation')) found.push('url_citation');
+  if (tools && hasItems(tools) && !found.includes('executed_tools')) found.push('executed_tools');
+}
+
+const isCitation = (each: unknown): boolean => isJsonObject(each) && each.type === 'url_citation';
 
 /** The fields of a chunk that may hold such a part. */
 export const COSTLY_FIELDS = ['annotations', 'executed_tools'];
 
-const choicesOf = ({ choices }: JsonObject): readonly JsonObject[] =>
-  Array.isArray(choices) ? choices.filter(isJsonObject) : [];
+const choicesOf = ({ choices }: JsonObject): readonly unknown[] =>
+  Array.isArray(choices) ? choices : NO_CHOICES;
 
-const messagesOf = ({ message, delta }: JsonObject): readonly JsonObject[] =>
-  [message, delta].filter(isJsonObject);
+const NO_CHOICES: readonly unknown[] = [];

@@ -12,7 +12,9 @@ export function hasText(value: unknown, depth = 0): boolean {
   if (typeof value === 'string') return value !== '';
   if (typeof value !== 'object' || value === null || depth > DEEPEST) return false;
   if (Array.isArray(value)) return value.some((each) => hasText(each, depth + 1));
-  return Object.entries(value).some(([name, each]) => !NO_CONTENT.has(name) && hasText(each, depth + 1));
+  const held = value as { readonly [name: string]: unknown };
+  for (const name in held) if (!NO_CONTENT.has(name) && hasText(held[name], depth + 1)) return true;
+  return false;
 }
 
 /** Whether a value holds a list that is not empty, such as vectors or ranks. */

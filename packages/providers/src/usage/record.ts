@@ -92,21 +92,22 @@ export class UsageRecord {
     return this.#content;
   }
 
-  add({ model, usage, parts = {}, fees, content, unknown = [], zeroed = false }: Statement): void {
+  add({ model, usage, parts, fees, content, unknown, zeroed = false }: Statement): void {
     this.#model = model ?? this.#model;
     if (content !== undefined && this.#content !== 'written') this.#content = content;
     this.#isZeroed ||= zeroed;
-    for (const name of unknown)
+    for (const name of unknown ?? NO_NAMES)
       if (this.#unknown.size < MOST_NAMES && !this.#isFree(name))
         this.#unknown.add(IS_NAME.test(name) ? name : 'other');
-    for (const [unit, count] of Object.entries(fees ?? {})) raise(this.#counts, unit, count);
-    const isWhole = !Object.values(parts).some(Number.isNaN);
-    for (const [unit, sum] of Object.entries(parts)) if (isWhole) raise(this.#parts, unit, sum);
+    for (const unit in fees) raise(this.#counts, unit, fees[unit]);
+    const isWhole = parts === undefined || !isUnreadable(parts);
+    if (isWhole) for (const unit in parts) raise(this.#parts, unit, parts[unit]);
     if (usage === undefined) return;
     // The last statement decides whether the usage can be read.
     this.#isReadable = usage !== 'unreadable' && isWhole;
     if (usage === 'unreadable' || !isWhole) return;
-    for (const [unit, count] of Object.entries(usage)) {
+    for (const unit in usage) {
+      const count = usage[unit] as number;
       this.#falls ||= count < (this.#counts.get(unit) ?? 0);
       raise(this.#counts, unit, count);
     }
@@ -126,18 +127,20 @@ export class UsageRecord {
   }
 
   #isBelowParts(): boolean {
-    return [...this.#parts].some(([unit, sum]) => sum > (this.#counts.get(unit) ?? 0));
+    for (const [unit, sum] of this.#parts) if (sum > (this.#counts.get(unit) ?? 0)) return true;
+    return false;
   }
 
   /** Tokens that only the total contains are output: Gemini, for one, does not count its thoughts as completion. */
   #usage(): Usage {
-    const { total_tokens: total, ...stated } = Object.fromEntries(this.#counts);
-    const counts = { ...stated };
-    for (const [unit, sum] of this.#parts) counts[unit] = Math.max(sum, counts[unit] ?? 0);
-    const beyond = (total ?? 0) - (counts.input_tokens ?? 0);
-    const output = counts.output_tokens;
-    const whole = output === undefined ? counts : { ...counts, output_tokens: Math.max(output, beyond) };
-    return Object.fromEntries(Object.entries(whole).filter(([unit, n]) => n > 0 || ALWAYS.includes(unit)));
+    const usage: Record<string, number> = {};
+    for (const [unit, count] of this.#counts)
+      if (unit !== TOTAL && (count > 0 || ALWAYS.includes(unit))) usage[unit] = count;
+    for (const [unit, sum] of this.#parts)
+      if (sum > (usage[unit] ?? 0) || ALWAYS.includes(unit)) usage[unit] = Math.max(sum, usage[unit] ?? 0);
+    const beyond = (this.#counts.get(TOTAL) ?? 0) - (usage.input_tokens ?? 0);
+    if (usage.output_tokens !== undefined) usage.output_tokens = Math.max(usage.output_tokens, beyond);
+    return usage;
   }
 
   #contradiction(usage: Usage): 'falls' | 'no_input' | 'no_output' | undefined {
@@ -151,7 +154,14 @@ export class UsageRecord {
   }
 }
 
-const raise = (counts: Map<string, number>, unit: string, count: number): void =>
+const raise = (counts: Map<string, number>, unit: string, count = 0): void =>
   void counts.set(unit, Math.max(count, counts.get(unit) ?? 0));
 
+function isUnreadable(counts: Usage): boolean {
+  for (const unit in counts) if (Number.isNaN(counts[unit])) return true;
+  return false;
+}
+
+const NO_NAMES: readonly string[] = [];
+const TOTAL = 'total_tokens';
 const ALWAYS: readonly string[] = ['input_tokens', 'output_tokens'];
