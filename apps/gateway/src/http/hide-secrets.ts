@@ -13,22 +13,30 @@ const NOTHING = Buffer.alloc(0);
 export const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
 
 /** A secret in one of its forms. */
-type Form = {
+class Form {
   readonly bytes: Buffer;
   /** The same bytes as a header holds them. */
   readonly latin1: string;
-  readonly borders: Uint32Array;
-};
+  #borders: Uint32Array | undefined;
+
+  constructor(text: string) {
+    this.bytes = Buffer.from(text);
+    this.latin1 = this.bytes.toString('latin1');
+  }
+
+  /** Only a body that is masked needs them. */
+  get borders(): Uint32Array {
+    this.#borders ??= bordersOf(this.bytes);
+    return this.#borders;
+  }
+}
 
 /** Texts that an answer must not quote, in every form in which it may quote them. Errors quote what was sent, keys included. */
 export class Secrets {
   readonly forms: readonly Form[];
 
   constructor(texts: readonly string[]) {
-    this.forms = formsOf(texts).map((each) => {
-      const bytes = Buffer.from(each);
-      return { bytes, latin1: bytes.toString('latin1'), borders: bordersOf(bytes) };
-    });
+    this.forms = formsOf(texts).map((each) => new Form(each));
   }
 
   /** Masks the secrets in a header. */

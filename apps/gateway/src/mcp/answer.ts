@@ -46,6 +46,7 @@ const KEEP_ALIVE_MS = 15_000;
 /** Cookies are read, and do not reach the holder. */
 const readHeaders = (name: string): boolean => name === 'set-cookie' || ANSWER_HEADERS_OF_ALL(name);
 const NOTHING_LEFT = Buffer.alloc(0);
+const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
@@ -71,7 +72,7 @@ export class McpAnswer implements Receiver {
   #isStream = false;
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  #secrets = new Secrets([]);
+  #secrets = NO_SECRETS;
   /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
   /** The stream had an event with an id, or goes on after one. */

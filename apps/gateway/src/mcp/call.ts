@@ -132,7 +132,7 @@ async function serve(
       ? readPost(deps, report, grant, incoming, bodyMemory)
       : NO_MESSAGES);
   if ('refusal' in read) return { ...read, grant, endpoint };
-  const { messages, taskId } = read;
+  const { messages } = read;
   report.messages = messages?.all.length;
   report.tool = toolOf(messages?.all ?? []);
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
@@ -158,16 +158,24 @@ async function serve(
   const unanswered = unansweredOf(messages, charged);
   const call: McpCall = {
     ...identified,
-    ...{ requestId, report, incoming, outgoing, policy, server, messages, bodyMemory },
-    ...{ taskId, rounds: read.rounds, round, charged, chargeId: newHoldId(), beganMs },
-    ...{ unanswered, begun, body: server.tools ? markLists(read.body) : read.body },
+    ...read,
+    body: server.tools ? markLists(read.body) : read.body,
+    requestId,
+    report,
+    incoming,
+    outgoing,
+    policy,
+    server,
+    bodyMemory,
+    round,
+    charged,
+    chargeId: newHoldId(),
+    beganMs,
+    unanswered,
+    begun,
   };
-  try {
-    const failed = await chargeAndRun(deps, call);
-    return failed && refused(failed);
-  } finally {
-    begun.end();
-  }
+  const failed = await chargeAndRun(deps, call).finally(begun.end);
+  return failed && refused(failed);
 }
 
 function unansweredOf(messages: Messages | undefined, charged: readonly Charged[]): UnansweredRequests {

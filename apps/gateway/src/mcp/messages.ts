@@ -189,12 +189,10 @@ function readMessage(
     return `params.${nameParam(method)} has at most ${NAME_MAX_CHARS} characters`;
   const isOdd = name !== undefined && typeof name !== 'string';
   const ofTool = method === 'tools/call' && typeof name === 'string' ? conditions?.of.get(name) : undefined;
-  return {
-    ...{ id, method, name: isOdd ? undefined : name },
-    ...(isOdd ? { hasOddName: true } : {}),
-    ...(ofTool ? { arguments: judgeArguments(params, ofTool) } : {}),
-    ...(method === 'notifications/cancelled' ? cancelled(params, written) : {}),
-  };
+  if (isOdd) return { id, method, name: undefined, hasOddName: true };
+  if (ofTool) return { id, method, name, arguments: judgeArguments(params, ofTool) };
+  if (method === 'notifications/cancelled') return { id, method, name, ...cancelled(params, written) };
+  return { id, method, name };
 }
 
 function cancelled(params: unknown, written: Written): Pick<Message, 'cancels'> {

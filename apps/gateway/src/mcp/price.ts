@@ -47,8 +47,10 @@ export function priceCalls(
 
 /** Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work. */
 export function callsOf(messages: Messages | undefined, charged: readonly Charged[]): readonly Message[] {
+  const all = messages?.all ?? [];
+  if (all.every(wantsAnswer)) return all;
   const isCharged = new Set(charged.map(({ message }) => message));
-  return (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each));
+  return all.filter((each) => isCharged.has(each) || wantsAnswer(each));
 }
 
 type Address = { readonly origin: string; readonly path: string; readonly query: string };

@@ -80,16 +80,11 @@ export class UnrunRequests {
     sent: readonly Message[] = charged.map(({ message }) => message),
     rounds: readonly Message[] = [],
   ) {
-    const read = ({ id }: Message) => id && inexact(id);
-    const ids = sent.map(read);
-    const all = [
-      ...charged.map((each) => ({ ...each, uses: 1 })),
-      ...rounds.map((message) => ({ message, ...NOTHING })),
+    const all: Awaited[] = [
+      ...charged.map(({ message, costMicrousd }) => ({ message, uses: 1, costMicrousd })),
+      ...rounds.map((message) => ({ message, uses: 0, costMicrousd: 0 })),
     ];
-    // An answer to a repeated id may be meant for either request.
-    const distinct = all.filter(
-      ({ message }) => ids.indexOf(read(message)) === ids.lastIndexOf(read(message)),
-    );
+    const distinct = sent.length === 1 ? all : withOwnIds(all, sent);
     this.#waiting = new Map(distinct.map((each) => [each.message.id, each]));
     this.#all = {
       uses: charged.length,
@@ -138,6 +133,13 @@ export class UnrunRequests {
       };
     }
   }
+}
+
+/** An answer to a repeated id may be meant for either request. */
+function withOwnIds(all: readonly Awaited[], sent: readonly Message[]): readonly Awaited[] {
+  const read = ({ id }: Message) => id && inexact(id);
+  const ids = sent.map(read);
+  return all.filter(({ message }) => ids.indexOf(read(message)) === ids.lastIndexOf(read(message)));
 }
 
 /**
