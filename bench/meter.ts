@@ -2,6 +2,7 @@
 // Run: npx tsx bench/meter.ts [rounds]
 import { cpus } from 'node:os';
 import { NO_RULES } from '../apps/gateway/src/grant/call-rules.ts';
+import { type Content, MODEST, readContent, scanBody } from '../apps/gateway/src/llm/body.ts';
 import { createMeter, type MeterOptions } from '../apps/gateway/src/llm/meter.ts';
 import { planCall } from '../apps/gateway/src/llm/plan.ts';
 import { bodyMemory } from '../apps/gateway/src/share/body-memory.ts';
@@ -13,8 +14,7 @@ const MIB = 1024 * 1024;
 
 const openai = loadProviders(undefined).get('openai');
 if (!openai) throw new Error('no provider');
-const plan = (json: Record<string, unknown>) => {
-  const content = { raw: null, json };
+const plan = (json: Record<string, unknown>, content: Content = { raw: null, json }) => {
   const target = { path: '/v1/chat/completions', query: '' };
   const planned = planCall({
     grant: { provider: openai, method: 'POST' },
@@ -38,6 +38,15 @@ const planned = (json: Record<string, unknown>) => {
   made.bodyFor(made.askedTokens);
 };
 
+/** As a call does: its bytes are looked through, parsed, planned and written. */
+const readAndPlanned = (raw: Buffer) => {
+  const scan = scanBody(raw, 'must', NO_RULES.names, MODEST);
+  const read = readContent(raw, 'must', scan);
+  if ('refusal' in read) throw new Error(read.refusal.code);
+  const made = plan({}, read.content);
+  made.bodyFor(made.askedTokens);
+};
+
 const { spend, pricing } = plan(ask('x'));
 if (!spend || !pricing) throw new Error('nothing known of the endpoint');
 const usage = { prompt_tokens: 250, completion_tokens: 480, total_tokens: 730 };
@@ -53,19 +62,21 @@ const DELTA = Buffer.from(
 const LAST = Buffer.from(`${data({ choices: [], usage })}data: [DONE]\n\n`);
 const EVENTS = 1_000;
 
-const answer: MeterOptions = {
+const memory = bodyMemory(MIB, MIB);
+const answer: Omit<MeterOptions, 'memory'> = {
   spend,
   status: 200,
   contentType: 'application/json',
   contentEncoding: '',
   dropsUsageEvent: false,
   keepsLast: true,
-  memory: bodyMemory(MIB, MIB).newReservation(),
 };
-const priced = async (options: MeterOptions, chunks: readonly Buffer[]) => {
-  const meter = createMeter(options);
+const priced = async (options: Omit<MeterOptions, 'memory'>, chunks: readonly Buffer[]) => {
+  const reservation = memory.newReservation();
+  const meter = createMeter({ ...options, memory: reservation });
   for (const chunk of chunks) meter.pass(chunk);
   const { reported } = await meter.end();
+  reservation.release();
   if (!reported?.usage || pricing.cost(reported.usage) === undefined)
     throw new Error('no usage was reported');
 };
@@ -73,14 +84,14 @@ const events = { ...answer, contentType: 'text/event-stream', dropsUsageEvent: t
 const stream = [...Array.from({ length: EVENTS }, () => DELTA), LAST];
 
 type Subject = { readonly what: string; readonly per: number; readonly run: () => void | Promise<void> };
-const small = ask('x'.repeat(900));
+const SMALL = Buffer.from(JSON.stringify(ask('x'.repeat(900))));
 const long = ask('x'.repeat(60 * MIB));
 const other = ask('é'.repeat(30 * MIB));
 const tools = ask('x', {
   tools: [{ type: 'function', function: { name: 'f', description: '{<'.repeat(30 * MIB) } }],
 });
 const subjects: Subject[] = [
-  { what: 'plan a call of 1 KB', per: 1, run: () => planned(small) },
+  { what: 'read and plan a call of 1 KB', per: 1, run: () => readAndPlanned(SMALL) },
   { what: 'meter and price an answer of 2 KB', per: 1, run: () => priced(answer, [WHOLE]) },
   { what: 'meter one event of a stream', per: EVENTS, run: () => priced(events, stream) },
   { what: 'plan 60 MiB of ASCII', per: 1, run: () => planned(long) },
