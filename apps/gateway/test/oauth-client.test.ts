@@ -132,6 +132,16 @@ test('a token endpoint keeps its own query', async () => {
 test.each<[string, Misbehaviour]>([
   ['says invalid_client', (_, response) => answerJson(response, 401, { error: 'invalid_client' })],
   ['says so with 400', (_, response) => answerJson(response, 400, { error: 'invalid_client' })],
+  ['denies access with 401', (_, response) => answerJson(response, 401, { error: 'access_denied' })],
+  [
+    'misses its id in words of its own',
+    (_, response) => answerJson(response, 400, { error: 'no client_id' }),
+  ],
+  ['answers as frameworks do', (_, response) => answerJson(response, 422, { detail: [{ loc: ['body'] }] })],
+  [
+    'answers with a page',
+    (_, response) => response.writeHead(403, { 'content-type': 'text/html' }).end('no'),
+  ],
   ['misses a parameter', (_, response) => answerJson(response, 400, { error: 'invalid_request' })],
   [
     'challenges without a word',
@@ -148,6 +158,19 @@ test.each<[string, Misbehaviour]>([
     [undefined, 'client-secret-0'],
   ]);
   expect(server.requests[1]?.form.client_id).toBe('client-0');
+});
+
+test.each([
+  [400, 'invalid_grant'],
+  [400, 'invalid_scope'],
+  [400, 'unsupported_grant_type'],
+  [404, undefined],
+  [429, undefined],
+  [500, undefined],
+])('an answer of %i with the error %s is not for want of a secret, and ends it', async (status, error) => {
+  server.misbehaves = (_, response) => answerJson(response, status, { error });
+  expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  expect(server.requests).toHaveLength(1);
 });
 
 test('a client that is refused either way is not tried a third time', async () => {

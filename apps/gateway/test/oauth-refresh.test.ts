@@ -235,6 +235,8 @@ test.each([
   ['has one that cannot be sent', 200, { access_token: 'a b', token_type: 'Bearer' }],
   ['has one of another type', 200, { access_token: 'a', token_type: 'mac' }],
   ['is an error of the server', 500, {}],
+  ['is an error of the client', 400, {}],
+  ['refuses the client', 401, {}],
 ])('a new refresh token is kept, although its answer %s', async (_name, status, members) => {
   server.misbehaves = (_, response) => {
     server.misbehaves = undefined;

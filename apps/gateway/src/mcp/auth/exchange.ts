@@ -179,13 +179,21 @@ class UnusableTokenError extends Error {
 }
 
 /**
- * RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others. One that reads the secret in
- * the body alone misses a parameter of a request that has it in its header.
+ * RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others; Auth0 names it `access_denied`
+ * (auth0-angular-samples 201). A server that reads the secret in the body alone misses a parameter of a request that has it in its header,
+ * and says so in words of its own (metamcp 342, HubSpot: agor 2725). An answer with a refresh token has used up the one that was sent.
  */
-const isClientRefused = ({ oauthError, status }: Failure, way: keyof typeof WAYS) =>
-  oauthError === 'invalid_client' ||
-  (oauthError === undefined && status === 401) ||
-  (oauthError === 'invalid_request' && way === 'basic');
+const isClientRefused = ({ oauthError, status, refreshToken }: Failure, way: keyof typeof WAYS) =>
+  refreshToken === undefined &&
+  (oauthError === 'invalid_client' ||
+    status === 401 ||
+    (way === 'basic' && missesParameter(oauthError, status)));
+
+const missesParameter = (oauthError: string | undefined, status = 0) =>
+  oauthError === 'invalid_request' || (oauthError === undefined && UNREADABLE.has(status));
+
+/** Servers and their frameworks answer so to a form that lacks something. */
+const UNREADABLE: ReadonlySet<number> = new Set([400, 403, 422]);
 
 function fetchedOf(
   { log }: Pick<AuthorizerDeps, 'log'>,
