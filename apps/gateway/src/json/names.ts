@@ -5,7 +5,10 @@ import { isJsonObject, type JsonObject, type NameJudge } from '@presign/schema';
  * grows with the body alone.
  */
 export class NameTree {
-  readonly #byFold = new Map<string, Named>();
+  /** What is within the names of each fold: names that differ only in case share it. */
+  readonly #byFold = new Map<string, NameTree>();
+  /** What is within each name as it is written here. Most names of a body are, and need no folding. */
+  readonly #exact = new Map<string, NameTree>();
   #longest = 0;
   #size = 0;
 
@@ -23,14 +26,15 @@ export class NameTree {
   /** Whether a name is not one of these, and differs from one of them only in case. */
   isOtherCase(name: string): boolean {
     // Folding case never makes a name shorter. Long names are not folded: it would take longer than to find them.
-    if (name.length > this.#longest) return false;
-    const known = this.#byFold.get(foldCase(name));
-    return known !== undefined && !known.names.has(name);
+    if (name.length > this.#longest || this.#exact.has(name)) return false;
+    return this.#byFold.has(foldCase(name));
   }
 
   /** The names within a field. */
   below(name: string): NameTree | undefined {
-    return name.length > this.#longest ? undefined : this.#byFold.get(foldCase(name))?.below;
+    const exact = this.#exact.get(name);
+    if (exact || name.length > this.#longest) return exact;
+    return this.#byFold.get(foldCase(name));
   }
 
   #addPath([name, ...deeper]: readonly string[]): number {
@@ -55,16 +59,14 @@ export class NameTree {
 
   #add(name: string): { readonly below: NameTree; readonly added: number } {
     const fold = foldCase(name);
-    const { names, below } = this.#byFold.get(fold) ?? { names: new Set<string>(), below: new NameTree() };
-    const added = names.has(name) ? 0 : 1;
-    this.#byFold.set(fold, { names: names.add(name), below });
+    const below = this.#byFold.get(fold) ?? new NameTree();
+    const added = this.#exact.has(name) ? 0 : 1;
+    this.#byFold.set(fold, below);
+    this.#exact.set(name, below);
     this.#longest = Math.max(this.#longest, fold.length);
     return { below, added };
   }
 }
-
-/** Names that differ only in case, and what is within them. */
-type Named = { readonly names: Set<string>; readonly below: NameTree };
 
 /**
  * Judges the keys of a body that two JSON readers may understand differently, so that the gateway would check another value than

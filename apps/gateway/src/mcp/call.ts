@@ -180,8 +180,8 @@ async function serve(
 
 function unansweredOf(messages: Messages | undefined, charged: readonly Charged[]): UnansweredRequests {
   const unanswered = new UnansweredRequests(waitingIds(messages), callsOf(messages, charged).length);
-  for (const { id } of messages?.all.filter(listens) ?? [])
-    if (id !== undefined) unanswered.waitsNoMore(id, 'listens');
+  for (const message of messages?.all ?? [])
+    if (message.id !== undefined && listens(message)) unanswered.waitsNoMore(message.id, 'listens');
   return unanswered;
 }
 

@@ -59,8 +59,12 @@ export type Messages = {
 export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
 
 /** The ids of the requests that want answers. */
-export const waitingIds = (messages: Messages | undefined): readonly RpcId[] =>
-  (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
+export function waitingIds(messages: Messages | undefined): readonly RpcId[] {
+  const ids: RpcId[] = [];
+  for (const { id, method } of messages?.all ?? [])
+    if (id !== undefined && method !== undefined) ids.push(id);
+  return ids;
+}
 
 /** The messages whose answers may have to change, or must not pass: they list tools or tasks. Servers may answer one without an id, too. */
 export const listing = (messages: Messages | undefined): readonly Message[] =>
