@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SECRETS, VARIABLES } from '@presign/service';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { KUBERNETES, writeSchemas } from './kubernetes-schemas.ts';
 
 const { deploy } = inject('toolchains');
@@ -53,7 +53,10 @@ type Container = {
   readonly name: string;
   readonly image: string;
   readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly startupProbe: Probe;
+  readonly readinessProbe: Probe;
 };
+type Probe = { readonly httpGet: { readonly path: string } };
 type Resource = {
   readonly kind: string;
   readonly metadata: {
@@ -70,6 +73,7 @@ type Resource = {
       readonly metadata: Resource['metadata'];
       readonly spec: {
         readonly terminationGracePeriodSeconds?: number;
+        readonly topologySpreadConstraints: readonly { readonly topologyKey: string }[];
         readonly containers: readonly Container[];
         readonly volumes: readonly {
           readonly secret?: { readonly items: readonly { readonly key: string; readonly path: string }[] };
@@ -78,6 +82,7 @@ type Resource = {
     };
   };
 };
+const isPool = ({ name }: { readonly name: string }) => name === 'DATABASE_POOL_SIZE';
 const resources = (yaml: string) => parseAllDocuments(yaml).map((each) => each.toJS() as Resource);
 /** The pods of a chart, by the name of their container. */
 const podsOf = (values: readonly string[]) =>
@@ -147,6 +152,26 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
         expect(Object.keys(VARIABLES)).toContain(name in VARIABLES ? name : variable);
         if (!(name in VARIABLES)) expect([...SECRETS]).toContain(variable);
       }
+  });
+
+  test('keeps a pod in its Service while a store is down that all pods share, and lets none begin without', () => {
+    for (const name of ['gateway', 'issuer']) {
+      const { container, pod } = podsOf(LEAST).get(name) ?? {};
+      expect(container?.startupProbe.httpGet.path).toBe('/readyz');
+      expect(container?.readinessProbe.httpGet.path).toBe('/healthz');
+      expect(pod?.topologySpreadConstraints.map(({ topologyKey }) => topologyKey)).toEqual([
+        'topology.kubernetes.io/zone',
+        'kubernetes.io/hostname',
+      ]);
+    }
+  });
+
+  test('opens fewer connections to Postgres than it takes by default, with all gateways', () => {
+    const chart = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+    const ofGateway = Number(podsOf(LEAST).get('gateway')?.container.env.find(isPool)?.value);
+    const most = chart.gateway.autoscaling.maxReplicas * ofGateway + chart.issuer.replicas * 10;
+    expect(ofGateway).toBeGreaterThan(0);
+    expect(most).toBeLessThan(97);
   });
 
   test('gives each part only its own secrets, as files: the signing key to the issuer alone', () => {
