@@ -5,9 +5,9 @@ import { isJsonObject, type JsonObject, type NameJudge } from '@presign/schema';
  * grows with the body alone.
  */
 export class NameTree {
-  /** What is within the names of each fold: names that differ only in case share it. */
+  /** The names within those of each fold: names that differ only in case share them. */
   readonly #byFold = new Map<string, NameTree>();
-  /** What is within each name as it is written here. Most names of a body are, and need no folding. */
+  /** The names within each name as it is written here. Most names of a body are, and need no folding. */
   readonly #exact = new Map<string, NameTree>();
   #longest = 0;
   #size = 0;
