@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dropSeeds } from '@presign/limits';
@@ -27,6 +27,9 @@ const PGBOUNCER = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/b
 );
 const wanted = hasPostgres && PGBOUNCER !== undefined && Boolean(process.env.TEST_DATABASE_URL);
 
+const GUIDE = readFileSync(new URL('../../docs/guides/run-it.md', import.meta.url), 'utf8');
+/** The settings of PgBouncer that the guide has. */
+const OF_THE_GUIDE = /\[pgbouncer\]\n([^`]*)```/.exec(GUIDE)?.[1] ?? '';
 /** As docs/guides/run-it.md has it for a PgBouncer that knows no prepared statements. */
 const SETTINGS = { DATABASE_PREPARE: 'false' };
 
@@ -74,6 +77,21 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
     }
     expect(await issuer.kill('SIGTERM')).toBe(0);
     expect(failures(issuer.log().split('\n'))).toEqual([]);
+  });
+
+  test('URLs are issued again once Postgres has restarted, and until then the refusal says so', async () => {
+    await migrateDatabase(bouncer.url);
+    const issuer = await startIssuerProcess(bouncer.url, redis.url, {
+      ...SETTINGS,
+      SHUTDOWN_DRAIN_SECONDS: '0',
+    });
+    expect((await send(issuer, { body: least })).status).toBe(200);
+    await server.stop('SIGQUIT');
+    const refused = await send(issuer, { body: least });
+    expect([refused.status, JSON.parse(refused.text).error.code]).toEqual([503, 'database_unavailable']);
+    await server.start();
+    await eventually(async () => (await send(issuer, { body: least })).status === 200);
+    await issuer.kill('SIGTERM');
   });
 
   test('calls pass, bundles are issued, and the ledger has each call once', async () => {
@@ -140,8 +158,8 @@ async function startPgBouncer(server: PostgresServer): Promise<{ url: string; st
     `postgres = host=${hostname} port=${serverPort} user=postgres`,
     '[pgbouncer]',
     `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = any`,
-    'pool_mode = transaction\ndefault_pool_size = 3\nserver_round_robin = 1',
-    'ignore_startup_parameters = statement_timeout',
+    'default_pool_size = 3\nserver_round_robin = 1',
+    OF_THE_GUIDE,
   ];
   const file = join(folder, 'pgbouncer.ini');
   writeFileSync(file, `${lines.join('\n')}\n`);
