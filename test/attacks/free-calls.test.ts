@@ -13,19 +13,20 @@ let stack: Stack;
 let aheadMs = 0;
 const open: Listener[] = [];
 beforeAll(async () => {
-  stack = await startStack({ providers: {}, gateway: { now: () => START + aheadMs } });
+  stack = await startStack({ providers: {}, gateway: { now: () => startMs + aheadMs } });
 });
 afterAll(() => stack.close());
 beforeEach(async () => {
   aheadMs = 0;
+  startMs = Date.now();
   upstream = await startMcpUpstream();
 });
 afterEach(async () => {
   for (const each of open.splice(0)) each.leave();
   await upstream.close();
 });
-/** The gateways' clock stands, so that no test depends on how fast it runs. */
-const START = Date.now();
+/** The gateways' clock stands within a test, so that none depends on how fast it runs. A token of a minute later would be of the future. */
+let startMs = Date.now();
 
 /** A URL that has no uses left. */
 async function spent(policy: object = {}, transport: 'http' | 'sse' = 'http') {
