@@ -43,8 +43,6 @@ const KEPT_MAX_BYTES = 1024 * 1024;
 const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
-/** Cookies are read, and do not reach the holder. */
-const readHeaders = (name: string): boolean => name === 'set-cookie' || ANSWER_HEADERS_OF_ALL(name);
 const NOTHING_LEFT = Buffer.alloc(0);
 const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
@@ -55,7 +53,8 @@ export class McpAnswer implements Receiver {
   readonly #response: ServerResponse;
   /** Undefined when nothing of the call can be given back. */
   readonly #requests: UnrunRequests | undefined;
-  readonly passes = readHeaders;
+  /** Cookies are read, and do not reach the holder. */
+  readonly passes = (name: string): boolean => name === 'set-cookie' || ANSWER_HEADERS_OF_ALL(name);
   location: string | undefined;
   /** The requests whose answers this stream has to bring. */
   readonly #unanswered: UnansweredRequests;

@@ -38,7 +38,7 @@ import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
-import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp, upstreamOf } from './send.ts';
+import { isKeptBack, type McpSent, nothingRan, redirects, sendMcp, upstreamOf } from './send.ts';
 import { LIST_UNREAD } from './tool-list.ts';
 import { transportRefusal } from './transport.ts';
 
@@ -297,12 +297,6 @@ async function giveAllBack(deps: McpDeps, call: McpCall, refund: ChargeRefund, s
   const wasSent = !surelyUnsent(sent);
   if (!wasSent) takeUnsent(deps.readQuota, call.grant);
   await refund.give(refund.requests.all, { wasSent, ...('status' in sent && { status: sent.status }) });
-}
-
-/** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
-export function nothingRan(sent: McpSent): boolean {
-  if (sent.is === 'complete') return refusesWhole(sent.status);
-  return sent.is !== 'broken' && sent.is !== 'unanswered';
 }
 
 /** The refusal of a call that ended without an answer for the holder. */

@@ -143,6 +143,12 @@ const REFUSES_WHOLE: ReadonlySet<number> = new Set([
 /** Whether no message of a POST ran that was answered with this status. */
 export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
 
+/** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
+export function nothingRan(sent: McpSent): boolean {
+  if (sent.is === 'complete') return refusesWhole(sent.status);
+  return sent.is !== 'broken' && sent.is !== 'unanswered';
+}
+
 /** Redirects are not passed on: a server may redirect to the address it was asked for, with its key. */
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
