@@ -122,6 +122,19 @@ const CASES: readonly Case[] = [
     { 'up{job="presign",instance="a"}': '1x120', 'up{job="node",instance="a"}': '0x120' },
     { job: 'presign', instance: 'a' },
   ],
+  [
+    'PresignNotReady',
+    { 'presign_ready{service="issuer",instance="a"}': '0x120' },
+    { 'presign_ready{service="issuer",instance="a"}': '1x120' },
+    { service: 'issuer', instance: 'a' },
+  ],
+  [
+    'PresignStoreProblem',
+    { 'presign_store_problem{service="issuer",store="postgres",instance="a"}': '1x120' },
+    { 'presign_store_problem{service="issuer",store="postgres",instance="a"}': '0x120' },
+    { service: 'issuer', store: 'postgres', instance: 'a' },
+  ],
+  ['PresignRedisFills', { presign_redis_memory_ratio: '0.9x120' }, { presign_redis_memory_ratio: '0.7x120' }],
   ...['PresignProviderFails', 'PresignProviderErrors'].map(
     (alert): Case => [
       alert,
@@ -218,6 +231,18 @@ const OUTAGES: readonly Case[] = [
     {},
   ],
   ['PresignIssuerFails', { 'presign_requests_total{status="503"}': '0x70 60+60x50' }, {}],
+  [
+    'PresignNotReady',
+    { 'presign_ready{service="gateway",instance="a"}': '1x70 0x50' },
+    {},
+    { service: 'gateway', instance: 'a' },
+  ],
+  [
+    'PresignStoreProblem',
+    { 'presign_store_problem{service="gateway",store="redis",instance="a"}': '0x70 1x50' },
+    {},
+    { service: 'gateway', store: 'redis', instance: 'a' },
+  ],
   ['PresignLedgerBehind', { presign_ledger_lag_seconds: '0x70 60+60x50' }, {}],
   ['PresignLedgerUnknown', { presign_ledger_lag_seconds: '0x70 stale' }, {}],
   [

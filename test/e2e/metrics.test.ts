@@ -314,6 +314,27 @@ describe('/metrics of an issuer', () => {
     await stack.issuer.ledger.drainAll();
     await eventually(async () => (await now()).value('presign_ledger_lag_seconds') === 0);
   });
+
+  test('says with those of a gateway whether they are ready, and which store has a problem', async () => {
+    const flags = async () => {
+      const scraped = await now();
+      const of = (service: string) => [
+        scraped.value(`presign_ready{service="${service}"}`),
+        ...['postgres', 'redis'].map((store) =>
+          scraped.value(`presign_store_problem{service="${service}",store="${store}"}`),
+        ),
+      ];
+      return { issuer: of('issuer'), gateway: of('gateway') };
+    };
+    const fine = { issuer: [1, 0, 0], gateway: [1, 0, 0] };
+    expect(await flags()).toEqual(fine);
+    // The ledger is closed, so nothing opens the partitions again.
+    await flush(stack.redis);
+    const closed = { issuer: [1, 0, 0], gateway: [0, 0, 1] };
+    await eventually(async () => JSON.stringify(await flags()) === JSON.stringify(closed));
+    await stack.issuer.ledger.drainAll();
+    await eventually(async () => JSON.stringify(await flags()) === JSON.stringify(fine));
+  });
 });
 
 test('every metric is in docs/reference/metrics.md with its type, unit and labels, and no other', async () => {

@@ -2,6 +2,7 @@ import type { PublicKeys } from '@presign/crypto';
 import type { ClockWatch } from '@presign/limits';
 import type { Provider } from '@presign/providers';
 import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
+import type { Readiness } from '@presign/service';
 import type { SharedDeps } from './call-deps.ts';
 import type { RefusedCalls } from './limits/refused-calls.ts';
 import type { LlmParts } from './llm/llm-deps.ts';
@@ -20,5 +21,7 @@ export type GatewayDeps = SharedDeps &
     readonly bodyWorkers: BodyWorkers;
     readonly refusedCalls: RefusedCalls;
     readonly clock: ClockWatch;
+    /** What `/readyz` says of the stores. */
+    readonly readiness: () => Promise<Readiness>;
     readonly metrics: GatewayMetrics;
   };

@@ -14,10 +14,9 @@ export function addHealthRoutes(
   deps: GatewayDeps,
   wrongMethod: Handler<GatewayEnv>,
 ): void {
-  const readiness = watchReadiness(deps);
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
-    const report = await readiness();
+    const report = await deps.readiness();
     const prices = deps.prices.status();
     const { problem, ...knowledge } = deps.knowledge.status();
     const stopping = deps.draining.aborted ? [STOPPING] : [];
@@ -39,7 +38,7 @@ const FRESH_MS = 1_000;
  * Reports what this gateway cannot do. It is unready only while Redis is read-only, or when no partition has been open
  * for five seconds: another gateway could do no more, and a load balancer without backends would hide the reason.
  */
-function watchReadiness({
+export function askStores({
   db,
   redis,
   now,

@@ -5,7 +5,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type RedisTimeouts, watchClock } from '@presign/limits';
 import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
 import { keepLists, type ListSources } from '@presign/providers/keep-lists';
-import { type Meter, NO_METER, watchService } from '@presign/service/metrics';
+import { type Meter, NO_METER, watchReadiness, watchService } from '@presign/service/metrics';
 import {
   AT_ONCE,
   drainServer,
@@ -25,6 +25,7 @@ import { boundWaiting } from './limits/waiting.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
+import { askStores } from './readiness.ts';
 import { bodyMemory } from './share/body-memory.ts';
 import { discardRest } from './share/discard.ts';
 import { createHosts } from './share/hosts.ts';
@@ -58,6 +59,7 @@ type OwnDeps =
       | 'openRequests'
       | 'metrics'
       | 'clock'
+      | 'readiness'
       | 'clientAddress'
       | 'providers'
       | 'prices'
@@ -114,6 +116,8 @@ export async function startGateway(
   watchHolds(meter, leases);
   const revocations = watchRevocations(options.redis);
   const clock = watchClock(options.redis, options.now, options.log);
+  const readiness = askStores(options);
+  watchReadiness(meter, 'gateway', readiness);
   watchService(meter, { name: 'gateway', clock, prices, knowledge, now: options.now });
   const underWay = trackUnderWay();
   const draining = new AbortController();
@@ -124,7 +128,7 @@ export async function startGateway(
   const quota = readQuota(options.now);
   const bodyWorkers = startBodyWorkers({ ...options, prices, knowledge }, quota);
   const own = {
-    ...{ metrics, clock, dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
+    ...{ metrics, clock, readiness, dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
     ...{ prices, knowledge, providers: knowledge.providers },
     ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
     ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },

@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { type RedisHealth, readHealth } from '@presign/limits';
-import { knowledgeProblems } from '@presign/providers/keep-knowledge';
-import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
   REQUEST_LIMITS,
@@ -9,9 +6,8 @@ import {
   rateLimited,
   rateLimitHeaders,
 } from '@presign/schema';
-import { boundLines, clockProblems, type Problem, type Readiness, STOPPING } from '@presign/service';
+import { boundLines } from '@presign/service';
 import { logFields } from '@presign/service/log';
-import { probeWrites, type Writes } from '@presign/service/probe-writes';
 import { withoutPublicPath } from '@presign/service/start';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
@@ -26,6 +22,7 @@ import { unlessLeft } from './middleware/caller-left.ts';
 import { countInTime } from './middleware/count-in-time.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/docs-page.ts';
+import { addHealthRoutes } from './readiness.ts';
 import { ROUTES } from './routes.ts';
 
 /** Builds the issuer's HTTP app: middleware, probes, the reference, and every route of the API. */
@@ -83,7 +80,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.onError(refuse);
   app.notFound((c) => refuse(noRoute(c), c));
 
-  probes(app, deps);
+  addHealthRoutes(app, deps);
   reference(app, ROUTES, deps);
   signIn(app, deps);
   serveConsole(app, deps);
@@ -151,56 +148,6 @@ function redacted(path: string): string {
   const shown = path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
   return shown.length > LOGGED_PATH_CHARS ? `${shown.slice(0, LOGGED_PATH_CHARS)}…` : shown;
 }
-
-/** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
-function probes(app: Hono<IssuerEnv>, { db, redis, prices, knowledge, clock, draining }: IssuerDeps): void {
-  const tryPostgres = probeWrites(db);
-  app.get('/healthz', (c) => c.json({ status: 'ok' }));
-  app.get('/readyz', async (c) => {
-    const [postgres, { writes }] = await Promise.all([tryPostgres(), readHealth(redis, 0)]);
-    const problems = [
-      ...(draining.aborted ? [STOPPING] : []),
-      ...(postgres === 'taken' ? [] : [postgresProblem(postgres)]),
-      ...(writes === 'taken' ? [] : [redisProblem(writes)]),
-      ...priceProblems(prices.status()),
-      ...knowledgeProblems(knowledge.status()),
-      ...clockProblems(clock.farMs(), 'issuer'),
-    ];
-    const isReady = postgres === 'taken' && !draining.aborted;
-    const report: Readiness = { status: isReady ? 'ready' : 'unready', problems };
-    return c.json(report, isReady ? 200 : 503);
-  });
-}
-
-const postgresProblem = (writes: Exclude<Writes, 'taken'>): Problem => ({
-  store: 'postgres',
-  problem: POSTGRES_PROBLEMS[writes],
-  effect:
-    writes === 'no_answer'
-      ? 'Every request gets 503 database_unavailable, and settled calls wait in Redis for the ledger.'
-      : 'Nothing is issued, revoked or changed: such requests get 503 database_unavailable. Settled calls wait in Redis for the ledger.',
-});
-
-const POSTGRES_PROBLEMS = {
-  no_answer: 'does not answer',
-  read_only: 'is read-only',
-  full: 'has no room on its disk',
-  refused: 'takes no writes',
-} as const;
-
-/** Issuing needs nothing of Redis. */
-const redisProblem = (writes: Exclude<RedisHealth['writes'], 'taken'>): Problem => ({
-  store: 'redis',
-  problem: REDIS_PROBLEMS[writes],
-  effect:
-    'URLs are issued. Revocations and changes of virtual keys get 202 and wait, requests are not counted, live figures are null, and settled calls do not reach the ledger.',
-});
-
-const REDIS_PROBLEMS = {
-  no_answer: 'does not answer',
-  read_only: 'is read-only',
-  refused: 'takes no writes',
-} as const;
 
 const BODY_MAX_BYTES = REQUEST_LIMITS.body_bytes;
 

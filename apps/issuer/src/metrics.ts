@@ -1,5 +1,5 @@
 import type { RedisClient } from '@presign/limits';
-import { readUsageStreams } from '@presign/limits';
+import { readMemoryShare, readUsageStreams } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { archiveParts } from '@presign/schema/ledger-tables';
 import { pendingChanges } from '@presign/schema/tables';
@@ -80,11 +80,18 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
     'How long the oldest deleted rows have waited for the archive',
     'seconds',
   );
+  const memory = gauge(
+    'presign_redis_memory_ratio',
+    'The part of maxmemory that the fullest Redis uses',
+    'ratio',
+  );
+  const shareOfMemory = remembered(() => inTime(readMemoryShare(redis), ASKING_MS), now);
   const inRedis = remembered(() => inTime(readUsageStreams(redis, PARTITIONS), ASKING_MS), now);
   const inPostgres = remembered(() => inTime(readWaiting(db), ASKING_MS), now);
   meter.addBatchObservableCallback(
     async (result) => {
-      const [streams, waiting] = await Promise.all([inRedis(), inPostgres()]);
+      const [streams, waiting, share] = await Promise.all([inRedis(), inPostgres(), shareOfMemory()]);
+      if (share !== undefined) result.observe(memory, share);
       if (streams) {
         result.observe(lag, streams.oldestMs / 1_000);
         result.observe(entries, streams.entries);
@@ -97,7 +104,7 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
         result.observe(archive, waiting.archiveSeconds);
       }
     },
-    [lag, entries, fullest, deliveries, late, changes, archive],
+    [lag, entries, fullest, memory, deliveries, late, changes, archive],
   );
 }
 

@@ -4,7 +4,7 @@ import { seeder, watchClock } from '@presign/limits';
 import { guardedDispatcher } from '@presign/outbound';
 import { keepLists, type ListSources } from '@presign/providers/keep-lists';
 import { causeOf } from '@presign/service';
-import { type Meter, NO_METER, watchService } from '@presign/service/metrics';
+import { type Meter, NO_METER, watchReadiness, watchService } from '@presign/service/metrics';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/service/start';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
@@ -30,6 +30,7 @@ import {
 } from './ledger/retention.ts';
 import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
+import { askStores } from './readiness.ts';
 import { mergeHours } from './usage/call-hours.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
 import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
@@ -44,7 +45,7 @@ export type RunningIssuer = {
 
 export type IssuerOptions = Omit<
   IssuerDeps,
-  'prices' | 'knowledge' | 'providers' | 'clock' | 'draining' | 'metrics' | 'plantSeed'
+  'prices' | 'knowledge' | 'providers' | 'clock' | 'readiness' | 'draining' | 'metrics' | 'plantSeed'
 > &
   ListSources & {
     /** The text of `PROVIDERS_FILE`. */
@@ -75,8 +76,10 @@ export async function startIssuer(
   const metrics = issuerMetrics(meter);
   watchService(meter, { name: 'issuer', clock, prices, knowledge, now: options.now });
   watchBacklogs(meter, options);
+  const readiness = askStores({ ...options, prices, knowledge, clock });
+  watchReadiness(meter, 'issuer', readiness);
   const plantSeed = seeder(options.redis);
-  const own = { plantSeed, prices, knowledge, clock, metrics, draining: draining.signal };
+  const own = { plantSeed, prices, knowledge, clock, readiness, metrics, draining: draining.signal };
   const deps: IssuerDeps = { ...options, ...own, providers: knowledge.providers };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(

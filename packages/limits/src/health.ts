@@ -8,11 +8,24 @@ import type { RedisClient } from './redis.ts';
  * @returns a sentence for the operator on each
  */
 export async function findRisks(redis: RedisClient): Promise<readonly string[]> {
-  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
   const infos = await Promise.all(
-    masters.map(async (each) => `${await each.info('persistence')}${await each.info('memory')}`),
+    mastersOf(redis).map(async (each) => `${await each.info('persistence')}${await each.info('memory')}`),
   );
   return RISKS.filter(([sign]) => infos.some((info) => sign.test(info))).map(([, says]) => says);
+}
+
+const mastersOf = (redis: RedisClient) => (redis instanceof Cluster ? redis.nodes('master') : [redis]);
+
+/** The part of `maxmemory` that the fullest master uses; 0 if none has one, or says so. */
+export async function readMemoryShare(redis: RedisClient): Promise<number> {
+  const infos = await Promise.all(mastersOf(redis).map((each) => each.info('memory')));
+  const shares = infos.flatMap((info) => {
+    const [used, most] = ['used_memory', 'maxmemory'].map((name) =>
+      Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]),
+    );
+    return used && most ? [used / most] : [];
+  });
+  return Math.max(0, ...shares);
 }
 
 const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [

@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createNoopMeter, type Meter } from '@opentelemetry/api';
-
+import type { Readiness } from './await-store.ts';
 import type { Metrics } from './prometheus.ts';
 
 export type { Meter, Metrics };
@@ -38,6 +39,40 @@ type Service = {
   /** Unix milliseconds. */
   readonly now: () => number;
 };
+
+/** A store that takes longer counts as one that does not answer: a scrape has to end. */
+const ASKING_MS = 3_000;
+
+/**
+ * Exposes the answer of `/readyz`, because a load balancer that takes a service out tells no operator.
+ * @param readiness never throws
+ */
+export function watchReadiness(
+  meter: Meter,
+  service: Service['name'],
+  readiness: () => Promise<Readiness>,
+): void {
+  const flag = (name: string, description: string) =>
+    meter.createObservableGauge(name, { description, unit: 'flag' });
+  const ready = flag('presign_ready', '1 while /readyz of the service says ready, else 0');
+  const problem = flag(
+    'presign_store_problem',
+    '1 while /readyz of the service names a problem of the store, else 0',
+  );
+  meter.addBatchObservableCallback(
+    async (result) => {
+      const report = await Promise.race([readiness(), sleep(ASKING_MS, undefined, { ref: false })]);
+      result.observe(ready, report?.status === 'ready' ? 1 : 0, { service });
+      for (const store of ['postgres', 'redis'] as const)
+        if (report)
+          result.observe(problem, report.problems.some((each) => each.store === store) ? 1 : 0, {
+            service,
+            store,
+          });
+    },
+    [ready, problem],
+  );
+}
 
 /** Exposes figures that both services have. Under `start` one process has both services. */
 export function watchService(meter: Meter, { name: service, clock, prices, knowledge, now }: Service): void {
