@@ -89,7 +89,7 @@ export const HEADERS_TIMEOUT_MS = 600_000;
  */
 export function forward(
   { dispatcher, hosts }: { readonly dispatcher: Dispatcher; readonly hosts: Hosts },
-  { host, ...call }: UpstreamCall,
+  { origin, path, method, headers, body, host }: UpstreamCall,
   receiver: Receiver,
   bounds: Bounds,
   cutter: Cutter,
@@ -99,7 +99,6 @@ export function forward(
     const passing = new Passing(receiver, bounds, cutter, times, {
       connected: () => hosts.reached(host),
       ended: (ended, error) => {
-        const { body } = call;
         const isAborted = body !== null && 'errored' in body && (body.errored !== null || body.destroyed);
         // A holder that breaks its own upload off says nothing about the host.
         if (error && !isAborted && isOfHost(error)) hosts.failed(host);
@@ -107,7 +106,8 @@ export function forward(
       },
     });
     hosts.tries(host);
-    dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
+    const headersTimeout = bounds.headersMs;
+    dispatcher.dispatch({ origin, path, method, headers, body, headersTimeout, bodyTimeout: 0 }, passing);
   });
 }
 

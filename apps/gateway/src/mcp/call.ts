@@ -8,7 +8,7 @@ import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge } from '../http/body.ts';
 import { isCut } from '../http/cut.ts';
 import { isDead } from '../http/refuse.ts';
-import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/admit.ts';
+import { type Admitted, chargeCall, type Passed } from '../limits/admit.ts';
 import { leaveCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
 import { arriveInTurns, refusalTurn } from '../share/arrival.ts';
@@ -17,7 +17,7 @@ import { discardRest } from '../share/discard.ts';
 import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { McpAnswer } from './answer.ts';
-import { markLists } from './ids/list-ids.ts';
+import { asCall } from './as-call.ts';
 import { takeRound } from './ids/rounds.ts';
 import { identifyLate, readLate } from './late.ts';
 import {
@@ -30,9 +30,8 @@ import {
   refuseOnStream,
 } from './legacy-sse.ts';
 import type { McpDeps } from './mcp-deps.ts';
-import { listens, type Messages, waitingIds } from './messages.ts';
-import { UnansweredRequests } from './open/unanswered.ts';
-import { type Charged, callsOf, NOTHING, priceCalls } from './price.ts';
+import { listens, type Messages } from './messages.ts';
+import { callsOf, NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, noteEnd, priceLines, toolOf } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
@@ -116,7 +115,6 @@ async function serve(
   bodyMemory: Reservation,
 ): Promise<Refused | undefined> {
   const beganMs = deps.now();
-  const { requestId } = report;
   const first = identify(deps, incoming);
   const late = 'refusal' in first ? identifyLate(deps, first.grant, incoming) : undefined;
   const identified = late ?? first;
@@ -155,34 +153,10 @@ async function serve(
   if ('refusal' in begun) return refused(begun.refusal);
   const round = await takeRound(deps, grant, read.rounds);
   const charged = round ? [] : priced.charged;
-  const unanswered = unansweredOf(messages, charged);
-  const call: McpCall = {
-    ...identified,
-    ...read,
-    body: server.tools ? markLists(read.body) : read.body,
-    requestId,
-    report,
-    incoming,
-    outgoing,
-    policy,
-    server,
-    bodyMemory,
-    round,
-    charged,
-    chargeId: newHoldId(),
-    beganMs,
-    unanswered,
-    begun,
-  };
+  const own = { report, incoming, outgoing, bodyMemory, beganMs, policy, server, round, charged, begun };
+  const call = asCall(identified, read, own);
   const failed = await chargeAndRun(deps, call).finally(begun.end);
   return failed && refused(failed);
-}
-
-function unansweredOf(messages: Messages | undefined, charged: readonly Charged[]): UnansweredRequests {
-  const unanswered = new UnansweredRequests(waitingIds(messages), callsOf(messages, charged).length);
-  for (const message of messages?.all ?? [])
-    if (message.id !== undefined && listens(message)) unanswered.waitsNoMore(message.id, 'listens');
-  return unanswered;
 }
 
 async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | undefined> {

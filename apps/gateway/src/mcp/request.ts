@@ -131,8 +131,8 @@ function unsealHead(
   const endpoint = unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
   if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
   const cookies = endpoint?.cookies ?? session?.cookies ?? [];
-  const resumed = { lastEventId: last?.id, resumes: last?.open ?? [] };
-  return { grant, method, session: session?.id, cookies, ...resumed, endpoint };
+  const resumes = last?.open ?? [];
+  return { grant, method, session: session?.id, cookies, lastEventId: last?.id, resumes, endpoint };
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */

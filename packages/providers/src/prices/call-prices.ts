@@ -73,7 +73,8 @@ export function coverageOf(provider: Provider, called: string, at: PricesAt): Co
   const isRefused = named !== undefined && refuses(provider.rules, named);
   const pricing = isRefused ? undefined : pricingOf(provider, called, at);
   const own = modelFacts(provider, called);
-  const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
+  const window = own.contextWindow ?? pricing?.contextWindow;
+  const facts = window === own.contextWindow ? own : { ...own, contextWindow: window };
   if (!provider.namesDeployments || pricing?.origin.source === 'providers_file')
     return { called: pricing, pricing, facts };
   const covered = pricing && dearestNamed(provider, named, pricing.dearestOutput !== undefined, at);

@@ -78,9 +78,11 @@ export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
 
 /** The fees for one call and for the units used, in microdollars. Undefined when a unit has no rate. */
 export function feesOf(rates: ModelPrice, used: Usage): number | undefined {
-  const counts = Object.entries({ requests: rates.requests === undefined ? 0 : 1, ...used });
-  const each = counts.map(([unit, count]) => (count === 0 ? 0 : count * (feeOf(rates, unit) ?? Number.NaN)));
-  const sum = each.reduce((total, fee) => total + fee, 0);
+  let sum = used.requests === undefined ? (rates.requests ?? 0) : 0;
+  for (const unit in used) {
+    const count = used[unit] as number;
+    if (count !== 0) sum += count * (feeOf(rates, unit) ?? Number.NaN);
+  }
   return Number.isNaN(sum) ? undefined : sum;
 }
 
@@ -92,8 +94,11 @@ export function feeOf(rates: ModelPrice, unit: string): number | undefined {
 export const isTokens = (unit: string): boolean => unit.endsWith('_tokens');
 
 /** The units of a usage that are not tokens. */
-export const otherUnits = (usage: Usage): Usage =>
-  Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit)));
+export function otherUnits(usage: Usage): Usage {
+  const others: Record<string, number> = {};
+  for (const unit in usage) if (!isTokens(unit)) others[unit] = usage[unit] as number;
+  return others;
+}
 
 /** The dearest rate of input or output. Undefined if the tokens as a whole have no rate. */
 export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number | undefined {
