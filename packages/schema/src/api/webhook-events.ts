@@ -91,7 +91,7 @@ const settledCall = z.strictObject({
   status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
   outcome: z.enum(OUTCOME_NAMES).meta({
     description:
-      'How it ended, as `GET /v1/calls` has it. An MCP call is `under_way`: it is announced when it begins.',
+      'How it ended, as `GET /v1/calls` has it. An MCP call may be `under_way`: it is charged when it begins.',
   }),
   started_at: unixSeconds,
   settled_at: unixSeconds,
