@@ -60,7 +60,8 @@ export const TELLING: readonly Scenario[] = [
       const onprogress = () => {
         heard += 1;
       };
-      const work = { duration: 0.4, steps: 4 };
+      // Long enough that a busy machine hands the first step on before the result.
+      const work = { duration: 2, steps: 4 };
       const done = await callTool(driven, 'trigger-long-running-operation', work, { onprogress });
       // A client that is handed the last steps together with the result does not hear of them.
       const came = await eventually(async () => {
@@ -96,7 +97,8 @@ export const TELLING: readonly Scenario[] = [
     run: async (driven) => {
       const { road } = driven;
       const abort = new AbortController();
-      const work = { duration: 2, steps: 10 };
+      // Long enough that the cancellation reaches the server in time on a busy machine.
+      const work = { duration: 6, steps: 10 };
       const onprogress = () => abort.abort('called off');
       const called = callTool(driven, 'trigger-long-running-operation', work, {
         signal: abort.signal,
@@ -110,7 +112,7 @@ export const TELLING: readonly Scenario[] = [
         road.exchanges.find(({ method, status }) => method === 'notifications/cancelled' && status),
       );
       // By the time this one ends, the one called off would have.
-      await callTool(driven, 'trigger-long-running-operation', { duration: 2.2, steps: 1 });
+      await callTool(driven, 'trigger-long-running-operation', { duration: 6.5, steps: 1 });
       return {
         isRejected,
         status: told.status,
