@@ -103,9 +103,10 @@ export class Answer {
     if (status >= 300) this.#maskError(contentEncoding);
     this.#left = Number(headerOf(this.#headers, 'content-length') ?? Number.NaN);
     if (meter) {
-      const of = { status, contentType, contentEncoding, keepsLast, memory };
-      const stated = Number.isNaN(this.#left) ? undefined : { statedBytes: this.#left };
-      this.#meter = createMeter({ ...meter, ...of, ...stated });
+      const { spend, request, dropsUsageEvent, onInput, turn } = meter;
+      const statedBytes = Number.isNaN(this.#left) ? undefined : this.#left;
+      // biome-ignore format: one line
+      this.#meter = createMeter({ spend, request, status, contentType, contentEncoding, dropsUsageEvent, keepsLast, statedBytes, onInput, memory, turn });
     }
     if (keepsLast && !isStream) this.#kept = [];
     else this.#writeHead([]);

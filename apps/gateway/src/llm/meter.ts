@@ -64,7 +64,7 @@ export type MeterOptions = {
   /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
   /** The bytes of the answer, if its head states them. Only the chunk that reaches them is kept back then. */
-  readonly statedBytes?: number;
+  readonly statedBytes?: number | undefined;
   /** Is called once, when a stream has stated its input. Streams that are compressed are not watched. */
   readonly onInput?: ((input: Usage) => void) | undefined;
   /** The memory for what is kept of the answer to read its usage. The caller releases it. */
