@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { keys } from '@presign/limits';
+import { addEnded, keys } from '@presign/limits';
 import type { CallRecord, McpPresignAnswer } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
@@ -119,3 +119,14 @@ test('no name of a tool stops the ledger', async () => {
   await addCalls(answer, [{ server: 'docs', uses: 1, cost: 1, record: { tol: `a\0${'b'.repeat(300)}` } }]);
   expect((await rowsOf(answer))[0]?.tool).toBe(`a${'b'.repeat(254)}`);
 });
+
+test.each(['{', '{}', '[{"chg":"x"}]', ''])(
+  'ends of calls that cannot be read (%j) are left out, and do not stop the ledger',
+  async (record) => {
+    const answer = await issueMcp(stack, { servers });
+    const { own } = await writtenBundle(stack, answer);
+    await addEnded(stack.redis, own.budgets.partition, record);
+    await addCalls(answer, [{ server: 'docs', uses: 1, cost: 1000 }]);
+    expect(await rowsOf(answer)).toMatchObject([{ server: 'docs', uses: 1, totalMs: null }]);
+  },
+);

@@ -1,5 +1,5 @@
 import type { UsageEntry } from '@presign/limits';
-import { callEnd } from '@presign/schema';
+import { callEnd, parseJson } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import type { Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
@@ -32,6 +32,6 @@ export async function recordEnds(tx: Transaction, entries: readonly UsageEntry[]
 
 /** An entry that cannot be read must not stop the ledger. */
 function endsIn(record: string) {
-  const read = z.array(callEnd).safeParse(JSON.parse(record));
+  const read = z.array(callEnd).safeParse(parseJson(record));
   return read.success ? read.data : [];
 }
