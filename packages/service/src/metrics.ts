@@ -44,7 +44,7 @@ type Service = {
 const ASKING_MS = 3_000;
 
 /**
- * Exposes the answer of `/readyz`, because a load balancer that takes a service out tells no operator.
+ * Exposes what `/readyz` says. A load balancer reads `/readyz` too, and tells no operator.
  * @param readiness never throws
  */
 export function watchReadiness(
