@@ -133,20 +133,25 @@ export async function startServices(node: string, nodes = 0): Promise<Services> 
       process.kill(issuer.pid, isPaused ? 'SIGSTOP' : 'SIGCONT');
     },
     settled: async () => {
-      const lengths = await Promise.all(streams.map((stream) => redis.xlen(stream)));
-      return lengths.reduce((sum, length) => sum + length, 0);
+      const entries = await Promise.all(streams.map((stream) => redis.xrange(stream, '-', '+')));
+      return entries.flat().filter((entry) => !isEnd(entry)).length;
     },
     lastCosts: async () => {
+      // The ends of MCP calls come behind their charges.
       const entries = await Promise.all(
-        streams.map((stream) => redis.xrevrange(stream, '+', '-', 'COUNT', 1)),
+        streams.map((stream) => redis.xrevrange(stream, '+', '-', 'COUNT', 10)),
       );
-      return entries.flatMap(([entry]) => (entry ? [entry[1][entry[1].indexOf('cost') + 1] ?? ''] : []));
+      const last = entries.map((each) => each.find((entry) => !isEnd(entry)));
+      return last.flatMap((entry) => (entry ? [entry[1][entry[1].indexOf('cost') + 1] ?? ''] : []));
     },
     forgetSettled: async () => {
       await Promise.all(streams.map((stream) => redis.xtrim(stream, 'MAXLEN', 0)));
     },
   };
 }
+
+/** Whether an entry of a usage stream says how charged calls ended, and is no call. */
+const isEnd = ([, fields]: [string, string[]]): boolean => fields[fields.indexOf('outcome') + 1] === 'ended';
 
 type Issued = {
   readonly url?: string;
