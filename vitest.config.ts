@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -30,8 +31,21 @@ const FOREIGN = '**/*.foreign.test.ts';
 const foreign = Boolean(process.env.TEST_FOREIGN);
 
 /** Proves the same on every engine. `.ci/run` has just run it on the embedded ones when it comes to the servers. */
-const ANY_ENGINE = '{browser,console,deploy,docs,sdk}/**/!(*.long|operate).test.ts';
+const ANY_ENGINE = [
+  '{browser,console,deploy,docs,knowledge,prices,sdk}/**/!(*.long|operate).test.ts',
+  'attacks/work-before-admission.test.ts',
+  'client/{give,mcp-config,retries,sdk-options}.test.ts',
+  'e2e/sample.test.ts',
+];
+const STORES = ['packages/limits', 'test'];
 const storesAlone = Boolean(process.env.TEST_STORES_ALONE);
+
+/** The files of a package without stores that have larger counts under TEST_ALL: the others have just run. */
+function largerCounts(folder: string): string[] {
+  return readdirSync(join(root, folder), { encoding: 'utf8', recursive: true })
+    .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
+    .filter((file) => readFileSync(join(root, folder, file), 'utf8').includes('TEST_ALL'));
+}
 
 const globalSetup = [
   join(root, 'test/harness/prepare.ts'),
@@ -55,6 +69,7 @@ export default defineConfig({
         root: join(root, folder),
         ...(folder === 'test' ? { globalSetup } : {}),
         ...(foreign ? { include: [FOREIGN] } : {}),
+        ...(storesAlone && !STORES.includes(folder) ? { include: largerCounts(folder) } : {}),
       },
     })),
     exclude: [
@@ -62,7 +77,7 @@ export default defineConfig({
       '**/dist/**',
       ...(all ? [] : [LONG]),
       ...(foreign ? [] : [FOREIGN]),
-      ...(storesAlone ? [ANY_ENGINE] : []),
+      ...(storesAlone ? ANY_ENGINE : []),
     ],
     // A worker keeps its modules and its engines for all files of a package that it runs.
     isolate: false,
