@@ -178,6 +178,24 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(1);
   });
 
+  test('has its one place at once again after a call that was given up, and during a subscription', async () => {
+    const servers = [{ name: 'modern', url: server.url, transport: 'http' }];
+    const issued = await stack.issueMcp({ servers, concurrent_calls: 1 });
+    const [url, road] = [issued.servers.modern?.url ?? '', openRoad(stack.gatewayUrls)];
+    const driven = await drive({ ...MODERN, transport: 'http', url, road });
+    if (!(driven.client instanceof ClientV2)) throw new Error('older clients do not listen');
+    const listening = await driven.client.listen({ resourceSubscriptions: ['note://1'] });
+    const abort = new AbortController();
+    const onprogress = () => abort.abort('called off');
+    for (const options of [{ timeout: 300 }, { signal: abort.signal, onprogress }]) {
+      expect(await codeOf(callTool(driven, 'wait', {}, options))).not.toBe('succeeded');
+      const calls = () => callTool(driven, 'where', { region: 'ulm' }).then(textOf, () => undefined);
+      expect(await eventually(calls)).toBe('ulm');
+    }
+    await listening.close();
+    await driven.close();
+  });
+
   test('notifies a subscriber that a resource has changed, without cost', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const { client, heard } = driven;

@@ -17,6 +17,8 @@ export type Scenario = {
 
 type CallOptions = {
   readonly signal?: AbortSignal;
+  /** How long the client waits for the answer, in ms. */
+  readonly timeout?: number;
   readonly onprogress?: (progress: { progress: number; total?: number }) => void;
 };
 

@@ -133,6 +133,14 @@ test.each<[string, (url: string, other: string) => Promise<unknown>]>([
     },
   ],
   ['a subscription', (url) => begin(url, listening)],
+  [
+    'a batch of a subscription and a call that is answered',
+    async (url) => (await begin(url, [listening, toolCall('kept')])).response.write(answerTo(1)),
+  ],
+  [
+    'a call whose answer has its id as a string',
+    async (url) => (await begin(url, toolCall('kept'))).response.write(answerTo('1')),
+  ],
 ])('%s has no place among the calls at once', async (_what, leaveOpen) => {
   const { answer, url } = await issue();
   await leaveOpen(url, at(stack, 1, url));
@@ -294,6 +302,26 @@ test(`an answered call whose stream stays open counts as one of ${STREAMS}, and 
   await eventually(async () => calls[1]?.isOver());
   expect(calls.map((each) => each.text().includes('"result"'))).toEqual([true, true]);
   expect((await send(url, 'GET', { accept: 'text/event-stream' })).status).toBe(429);
+});
+
+test(`a subscription in a batch with a call counts as one of ${STREAMS} streams`, async () => {
+  const { url } = await issue({ concurrent_calls: 2 });
+  const batch = [listening, toolCall('kept')];
+  const { response, isOver } = await begin(url, batch);
+  response.write(answerTo(1));
+  await eventually(async () => (await placed(url)) === 0);
+  for (let i = 1; i < STREAMS; i++) open.push(await listen(url));
+  expect((await send(url, 'GET', { accept: 'text/event-stream' })).status).toBe(429);
+  expect(outcomes(await post(url, batch))).toEqual(['rate_limited', 'rate_limited']);
+  expect(isOver()).toBe(false);
+});
+
+test('an answer that has the id of its request as a string is followed by an error for clients that wait on', async () => {
+  const { url } = await issue();
+  const call = await begin(url, toolCall('kept', 1));
+  call.response.end(answerTo('1'));
+  await eventually(async () => call.isOver());
+  expect(call.text()).toMatch(/"id":"1","result".*"id":1,"error"/s);
 });
 
 test('a stream that nothing waits on ends at expires_at, and one that waits does not', async () => {

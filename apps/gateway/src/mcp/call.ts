@@ -149,7 +149,9 @@ async function serve(
   const away = checkHost(deps.hosts, upstreamOf({ endpoint, server }).origin);
   if (away) return refused(away);
   const work = read.rounds?.before ? 0 : priced.charged.length;
-  const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, work === 0);
+  // A subscription stays open without a place, also after the calls of its batch.
+  const isFree = work === 0 || messages?.all.some(listens) === true;
+  const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, isFree);
   if ('refusal' in begun) return refused(begun.refusal);
   const round = await takeRound(deps, grant, read.rounds);
   const charged = round ? [] : priced.charged;
@@ -232,6 +234,7 @@ async function run(
   const ended = endpoint
     ? undefined
     : deps.openRequests.add(senderOf(call), call.unanswered, call.placedMs !== undefined);
+  cancelOwn(call);
   const sent = await sendMcp(deps, call, admitted, answer);
   ended?.();
   legacy?.close();
@@ -256,10 +259,22 @@ const senderOf = ({ grant, incoming }: McpCall) => ({
   session: incoming.headers['mcp-session-id']?.toString(),
 });
 
+/** The requests that a POST cancels. */
+const cancelledBy = ({ messages }: McpCall) =>
+  (messages?.all ?? []).flatMap(({ cancels }) => (cancels === undefined ? [] : [cancels]));
+
+/**
+ * Takes note of the requests that a batch both makes and cancels. Its server gets both or neither, and may not begin an answer in JSON before
+ * each request is answered, which a cancelled one never is.
+ */
+function cancelOwn(call: McpCall): void {
+  if (!call.endpoint) for (const id of cancelledBy(call)) call.unanswered.waitsNoMore(id, 'cancelled');
+}
+
 /** Takes note of the requests that a POST cancels, once its server has it. Most servers leave them without an answer. */
 function cancelRequests(deps: McpDeps, call: McpCall): void {
   const { requestId, grant, endpoint, messages, unanswered } = call;
-  const ids = (messages?.all ?? []).flatMap(({ cancels }) => (cancels === undefined ? [] : [cancels]));
+  const ids = cancelledBy(call);
   if (ids.length === 0) return;
   if (endpoint) return void cancelOnStream(deps, { requestId, grant, endpoint, messages }, ids);
   for (const id of ids)

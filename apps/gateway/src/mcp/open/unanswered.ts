@@ -7,7 +7,8 @@ const IDS_MAX_BYTES = 128 * 1024;
 
 /**
  * Why nothing waits for an answer to a request. `cancelled`: its client cancelled it, and wants no answer. `listens`: it stays open
- * until its stream ends, and then gets an error, as those that wait do. `doubtful`: a client cancelled it, perhaps another one.
+ * until its stream ends, and then gets an error, as those that wait do. `doubtful`: a client cancelled it, perhaps another one, or the answer
+ * has its id as a string.
  */
 type Unawaited = 'cancelled' | 'listens' | 'doubtful';
 
@@ -64,7 +65,10 @@ export class UnansweredRequests {
   answered(ids: readonly (RpcId | undefined)[]): void {
     for (const id of ids) {
       if (id === undefined) continue;
+      const number = numberIn(id);
       if (this.#ids.delete(id)) this.#bytes -= id.length + ID_OVERHEAD_BYTES;
+      else if (number !== undefined && this.#ids.has(number) && !this.#unawaited.has(number))
+        this.#unawaited.set(number, 'doubtful');
       this.#unawaited.delete(id);
     }
     this.#tell();
@@ -93,3 +97,9 @@ export class UnansweredRequests {
     for (const resolve of this.#whenNone.splice(0)) resolve();
   }
 }
+
+/**
+ * The number in an id that is a string. Some servers answer 1 with "1". The official SDKs take that for the answer (python-sdk pull 1720,
+ * `Protocol` of the TypeScript SDK), and other clients wait on.
+ */
+const numberIn = (id: RpcId): RpcId | undefined => /^"(-?\d+)"$/.exec(id)?.[1];
