@@ -140,6 +140,22 @@ test('the stream gets an error for a server that broke off or refuses connection
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
 });
 
+test.each(['end', 'destroy'] as const)(
+  'open calls get errors from a server whose stream has ids of events and stops (%s), because it cannot be taken up again',
+  async (how) => {
+    const { stream, endpoint } = await connect(await issue());
+    upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end();
+    const notice = { jsonrpc: '2.0', method: 'notifications/message', params: {} };
+    for (const each of upstream.streams) each.write(`id: 5\n${eventOf(notice)}`);
+    await stream.reached(1);
+    await post(endpoint, toolCall('run', 'open'));
+    for (const each of upstream.streams) each[how]();
+    expect(await stream.over).toBe('ended');
+    const error = { data: { code: 'upstream_unreachable' } };
+    expect(stream.messages()).toMatchObject([notice, { id: 'open', error }]);
+  },
+);
+
 test('a server that does not know the session answers with its own status, and the use is refunded', async () => {
   const answer = await issue({ max_uses: 1 });
   const { endpoint } = await connect(answer);

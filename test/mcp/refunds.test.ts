@@ -287,6 +287,10 @@ test('a stream that breaks off after -32601 gives that call back, and no more', 
 test.each([
   ['', ''],
   ['an event', eventOf({ jsonrpc: '2.0', method: 'notifications/progress', params: {} })],
+  [
+    'an event in which clients read no message',
+    'event: other\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n',
+  ],
 ])(
   'a stream that ends without its answer (%s) answers the open ids at once, and keeps the charge',
   async (_what, sent) => {

@@ -153,6 +153,11 @@ describe('an answer to tools/list', () => {
     ['larger than the memory for it', JSON.stringify(pageOf('x'.repeat(HELD_BYTES))), {}],
     ['no stream of JSON', 'data: {"result":{"tools":[{"name":"delete"},]}}\n\n', STREAM],
     [
+      'no JSON in an event of an empty name',
+      'event:\ndata: {"result":{"tools":[{"name":"delete"},]}}\n\n',
+      STREAM,
+    ],
+    [
       'an event larger than the memory for it',
       `data: ${JSON.stringify(pageOf('x'.repeat(HELD_BYTES)))}\n\n`,
       STREAM,

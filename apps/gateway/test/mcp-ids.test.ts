@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
 import { describe, expect, test } from 'vitest';
 import type { VerifiedGrant } from '../src/grant/verify.ts';
+import { idAnsweredBy } from '../src/mcp/ids/answered-id.ts';
 import { sealEventId, unsealEvent } from '../src/mcp/ids/event-ids.ts';
 import { handedIds } from '../src/mcp/ids/handed-ids.ts';
 import { findIds, handedOut } from '../src/mcp/ids/places.ts';
@@ -67,6 +68,15 @@ describe('an event', () => {
     const lines = 'id:\rdata: id: 1\r'.repeat(1_000_000);
     expect(sealEventId(keys, ours, Buffer.from(`${lines}\r`), false).length).toBe(lines.length + 1);
   });
+});
+
+test.each([
+  ['event: message\n', '1'],
+  ['event:\n', '1'],
+  ['', '1'],
+  ['event: other\n', undefined],
+])('an event answers a request if clients read its message: %j', (name, id) => {
+  expect(idAnsweredBy(Buffer.from(`${name}data: {"id":1,"result":{}}\n\n`))).toBe(id);
 });
 
 describe('an id in a message', () => {

@@ -191,8 +191,12 @@ export function readEvent(bytes: Buffer): StreamEvent | undefined {
     if (field === 'data') data = data === undefined ? value : `${data}\n${value}`;
     else if (field === 'event') name = value;
   }
-  return data === undefined ? undefined : { data, name };
+  return data === undefined ? undefined : { data, name: name === '' ? undefined : name };
 }
+
+/** Whether clients of MCP read a message from an event. An event without a name, or with an empty one, is one (WHATWG HTML §9.2.6). */
+export const isMessage = ({ name }: Pick<StreamEvent, 'name'>): boolean =>
+  name === undefined || name === 'message';
 
 /** The same event with other data. */
 export function replaceData(bytes: Buffer, data: string): Buffer {

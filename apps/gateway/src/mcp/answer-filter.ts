@@ -1,7 +1,7 @@
 import type { EncryptionKeys } from '@presign/crypto';
 import { isJsonObject } from '@presign/schema';
 import { type FlatHeaders, headerOf } from '../http/headers.ts';
-import { hasId, readEvent, replaceData } from '../http/sse.ts';
+import { hasId, isMessage, readEvent, replaceData } from '../http/sse.ts';
 import { membersOf } from '../json/parts.ts';
 import { EVENT_MAX_BYTES } from '../share/body-memory.ts';
 import type { Turn } from '../share/turns.ts';
@@ -138,7 +138,7 @@ export class AnswerFilter {
     const event = readEvent(bytes);
     // The stream of the older transport is that of a session.
     if (event?.name === 'endpoint') this.#hasSession = true;
-    if (event && event.name !== undefined && event.name !== 'message') return bytes;
+    if (event && !isMessage(event)) return bytes;
     const shown = event && (this.#shown(event.data) ?? this.#shownInParts(event.data));
     if (!event || shown === undefined) return this.mustRead ? undefined : bytes;
     if (shown === '') return NOTHING;
@@ -182,7 +182,7 @@ export class AnswerFilter {
 
 function restoreEvent(bytes: Buffer): Buffer {
   const event = readEvent(bytes);
-  if (!event || (event.name !== undefined && event.name !== 'message')) return bytes;
+  if (!event || !isMessage(event)) return bytes;
   return replaceData(bytes, restoreIds(event.data));
 }
 

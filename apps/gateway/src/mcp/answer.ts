@@ -6,7 +6,7 @@ import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
-import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
+import { EventSplitter, hasId, isMessage, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { CHUNK_OVERHEAD_BYTES, EventMemory, type Reservation } from '../share/body-memory.ts';
 import type { Turn } from '../share/turns.ts';
@@ -43,8 +43,7 @@ const KEPT_MAX_BYTES = 1024 * 1024;
 const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
-const NOTHING_LEFT = Buffer.alloc(0);
-const NO_SECRETS = new Secrets([]);
+const [NOTHING_LEFT, NO_SECRETS] = [Buffer.alloc(0), new Secrets([])];
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
@@ -74,8 +73,7 @@ export class McpAnswer implements Receiver {
   #secrets = NO_SECRETS;
   /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
-  /** The stream had an event with an id, or goes on after one. */
-  #isResumable: boolean;
+  #hasId: boolean;
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
@@ -83,7 +81,7 @@ export class McpAnswer implements Receiver {
     const { requests } = parts.refund;
     this.#parts = parts;
     this.#response = parts.call.outgoing;
-    this.#isResumable = parts.call.lastEventId !== undefined;
+    this.#hasId = parts.call.lastEventId !== undefined;
     if (requests.all.uses > 0 || parts.call.round) this.#requests = requests;
     this.#unanswered = parts.legacy?.unanswered ?? parts.call.unanswered;
     this.#eventMemory = new EventMemory(parts.answerMemory);
@@ -218,19 +216,15 @@ export class McpAnswer implements Receiver {
   }
 
   /**
-   * Ends an answer that broke off. A stream then answers its open requests with the refusal, because clients would wait for
-   * them without end, and it ends normally. Any other answer must not look complete.
+   * Ends an answer that broke off. A stream then ends with the refusal of its open requests. Any other answer must not look complete.
    * @param isCut whether the gateway ended the call itself
    */
   async abort(refusal: Refusal, isCut: boolean): Promise<void> {
-    // One of the last events may still be being rewritten.
     await this.#busy;
     clearInterval(this.#keepAlive);
     // Nothing is written yet: the holder gets the refusal instead.
     if (!this.#response.headersSent) return;
-    // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
-    const lacksAnswers = this.#events !== undefined && this.#unanswered.ids.length > 0 && !this.#isResumable;
-    if (!this.#isStream || !(isCut || lacksAnswers)) return breakOff(this.#response);
+    if (!this.#isStream || !(isCut || this.#lacksAnswers)) return breakOff(this.#response);
     this.#endWith(refusal);
   }
 
@@ -240,8 +234,14 @@ export class McpAnswer implements Receiver {
     const last = Buffer.concat([this.#events?.rest() ?? NOTHING_LEFT, Buffer.from('\n\n')]);
     if (last.length > 2) this.#pass(this.#shown([last]));
     await this.#busy;
-    if (this.#isResumable) this.#response.end();
-    else this.#endWith(refusal);
+    if (this.#lacksAnswers) this.#endWith(refusal);
+    else this.#response.end();
+  }
+
+  /** The official SDKs resume a POST stream if one of its events had an id. An error would end the request instead. */
+  get #lacksAnswers(): boolean {
+    const isResumable = this.#hasId && !this.#parts.legacy?.hasEndpoint;
+    return this.#events !== undefined && this.#unanswered.ids.length > 0 && !isResumable;
   }
 
   /** Ends a stream with this refusal of each request that still waits. */
@@ -298,11 +298,11 @@ export class McpAnswer implements Receiver {
   #mustWait(bytes: Buffer): boolean {
     const { legacy } = this.#parts;
     if (!legacy && this.#unanswered.size === 0) return false;
-    this.#isResumable ||= hasId(bytes);
+    this.#hasId ||= hasId(bytes);
     const event = readEvent(bytes);
     if (!event) return false;
     if (legacy?.namesEndpoint(event)) return true;
-    if (this.#unanswered.size === 0) return false;
+    if (this.#unanswered.size === 0 || !isMessage(event)) return false;
     const answers = readAnswers(event.data);
     this.#unanswered.answered(answers.map(({ id }) => id));
     this.#requests?.see(answers);

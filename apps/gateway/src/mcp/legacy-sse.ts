@@ -97,6 +97,11 @@ export class LegacyStream {
     this.unanswered = new UnansweredRequests(resumes);
   }
 
+  /** It is a stream of this transport, which its client cannot take up again. */
+  get hasEndpoint(): boolean {
+    return this.#listening !== undefined;
+  }
+
   /** Whether an event of the server names the endpoint, and so has to be rewritten. */
   namesEndpoint({ name }: { readonly name: string | undefined }): boolean {
     return name === 'endpoint';

@@ -1,5 +1,5 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
-import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
+import { hasManyLines, isMessage, readEvent, replaceData } from '../http/sse.ts';
 import { afterSpace, membersOf, type Part, partsOf } from '../json/parts.ts';
 import { type MessagePart, messagesIn } from './ids/answered-id.ts';
 import { mayBeMarked } from './ids/list-ids.ts';
@@ -50,8 +50,8 @@ export class ToolFilter {
     const event = readEvent(bytes);
     if (!event) return bytes;
     const shown = this.#show(event.data);
-    // Clients read messages only from events of this name, and from those without one. `endpoint` has an address.
-    if (shown === undefined) return event.name === undefined || event.name === 'message' ? undefined : bytes;
+    // `endpoint` has an address.
+    if (shown === undefined) return isMessage(event) ? undefined : bytes;
     return shown === event.data ? bytes : replaceData(bytes, shown);
   }
 

@@ -1,11 +1,11 @@
 import { endOfString, parseJson } from '@presign/schema';
-import { readEvent } from '../../http/sse.ts';
+import { isMessage, readEvent } from '../../http/sse.ts';
 import { MOST_ANSWERED_CHARS, type RpcId, rpcId } from './rpc-id.ts';
 
 /** The request that an event answers. Undefined if it answers several, or none. */
 export function idAnsweredBy(bytes: Buffer): RpcId | undefined {
-  const data = readEvent(bytes)?.data;
-  return data === undefined ? undefined : answeredId(data);
+  const event = readEvent(bytes);
+  return event && isMessage(event) ? answeredId(event.data) : undefined;
 }
 
 /** A message within a text, and the request that it answers. */
