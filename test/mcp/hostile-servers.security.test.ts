@@ -7,14 +7,14 @@ import {
 } from '@presign/gateway/test/authorization-server.ts';
 import { keys } from '@presign/limits';
 import { request } from 'undici';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { socketsRead } from '../harness/thorough.ts';
 import { ask, at, grantIn, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
 import { listen, openSession } from './listen.ts';
-import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { listId, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let authorization: AuthorizationServer;
@@ -175,6 +175,58 @@ test.each(
     });
     expect(await answer.json()).toEqual(result);
   }
+});
+
+const LIST = (id: unknown) => {
+  const tools = ['run', 'other'].map((name) => ({ name, description: 'has secret-0' }));
+  return JSON.stringify({ jsonrpc: '2.0', id, result: { tools } });
+};
+const asEvent = (text: string) => `id: 1\ndata: ${text}\n\n`;
+const limited = async (url = upstream.url) =>
+  urlOf(
+    await issue({}, { ...BEARER, tools: ['run'], url, transport: url === upstream.url ? 'http' : 'sse' }),
+    'a',
+  );
+const says = (coding: string, type: string, text: () => string) => {
+  upstream.behaves = (_arrived, response) =>
+    response.writeHead(200, { 'content-type': type, 'content-encoding': coding }).end(text());
+};
+const asked = () => LIST(JSON.parse(listId(upstream)));
+/** The answer to a list of tools on each way, from a server that states this coding. */
+const LISTED: Record<string, (coding: string) => Promise<string>> = {
+  'in JSON': async (coding) => {
+    says(coding, 'application/json', asked);
+    return (await post(await limited(), ask('tools/list', 1))).text;
+  },
+  'on the stream of a POST': async (coding) => {
+    says(coding, 'text/event-stream', () => asEvent(asked()));
+    return (await post(await limited(), ask('tools/list', 1))).text;
+  },
+  'on the stream of a GET': async (coding) => {
+    says(coding, 'text/event-stream', () => asEvent(LIST(1)));
+    return (await send(await limited(), 'GET', { accept: 'text/event-stream' })).text;
+  },
+  'on a stream of the older transport': async (coding) => {
+    upstream.behaves = ({ method }, response) => {
+      response.setHeader('content-encoding', coding);
+      if (method !== 'POST') return false;
+      for (const each of upstream.streams) each.write(asEvent(asked()));
+      return response.writeHead(202).end();
+    };
+    const { stream, endpoint } = await openSession(stack, await limited(upstream.sseUrl));
+    await post(endpoint, ask('tools/list', 1));
+    await eventually(async () => stream.text().includes('"tools"'));
+    stream.leave();
+    return stream.text();
+  },
+};
+describe.each(['UTF-8', 'none'])('a server that states the coding %s', (coding) => {
+  test.each(Object.keys(LISTED))('has its answer read and filtered %s', async (way) => {
+    const text = (await LISTED[way]?.(coding)) ?? '';
+    expect(text).toMatch(/"id":1,"result":\{"tools":\[\{"name":"run","description":"has \*+"\}\]\}/);
+    expect(text).not.toContain('secret-0');
+    expect(text).not.toMatch(/^id: 1$/m);
+  });
 });
 
 test('a result that cannot be decoded is an error with its id', async () => {
