@@ -201,6 +201,16 @@ describe('a state', () => {
     await expectUses(answer, 1);
   });
 
+  test('does not pass after the end of its URL, as no request does', async () => {
+    const { answer, url, state } = await first();
+    aheadMs = answer.expires_at * 1_000 - Date.now() + 1_000;
+    came = [];
+    expect(outcomes(await round(url, { state }))).toEqual(['token_expired']);
+    expect(came).toEqual([]);
+    aheadMs = 0;
+    await expectUses(answer, 1);
+  });
+
   test('of another URL is unknown', async () => {
     const { state } = await first();
     const other = await issue();
