@@ -136,7 +136,9 @@ describe('audit.entry', () => {
       'webhook.created',
       'webhook.created',
     ]);
-    expect(events.find(({ data }) => data.target.id === id)?.data).toEqual(entry);
+    const brought = events.find(({ data }) => data.target.id === id)?.data;
+    expect(brought).toEqual({ ...entry, at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z$/) });
+    expect(Math.floor(Date.parse(brought?.at ?? '') / 1000)).toBe(entry?.at);
     expect(all.events()).toEqual([]);
     const stored = JSON.stringify(await stack.db.select().from(webhookEvents));
     expect(stored).not.toContain('sk-never-in-an-event');

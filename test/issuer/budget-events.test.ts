@@ -12,6 +12,9 @@ import { issue, send } from './ask.ts';
 import { EAGER, type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
 import { addEndpoint, arrived, type Endpoint, quiet } from './webhook-receiver.ts';
 
+/** A time in the data of an event. */
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 let stack: Stack;
 let second: OwnIssuer;
 let upstream: Upstream;
@@ -83,7 +86,7 @@ test('each threshold of a window is announced once, while two issuers drain, and
     data: {
       ...{ budget: budget.id, name: 'all', scope: { account: true }, template: null, window: 'day' },
       ...{ percent: 30, limit: 'max_uses', max_uses: 10, cost_limit: null, settled: { used: 3, spent: 0 } },
-      ...{ starts_at: expect.any(Number), ends_at: expect.any(Number) },
+      ...{ starts_at: expect.stringMatching(ISO), ends_at: expect.stringMatching(ISO) },
     },
   });
   await close();
@@ -151,7 +154,13 @@ test('the end of a window is announced once, with its figures, and not for one t
   expect(endpoint.events()).toMatchObject([
     {
       type: 'budget.reset',
-      data: { budget: id, window: 'hour', max_uses: 9, settled: { used: 3 }, starts_at: begin / 1000 },
+      data: {
+        budget: id,
+        window: 'hour',
+        max_uses: 9,
+        settled: { used: 3 },
+        starts_at: new Date(begin).toISOString(),
+      },
     },
   ]);
   await close();

@@ -92,7 +92,7 @@ test('a provider key is erased a day after its last grant expired, and sessions 
   await age(session_id, 25.5 / 24);
   const paths = [
     `/v1/sessions/${session_id}`,
-    '/v1/usage?from=0&to=4000000000&group_by=external_user,session',
+    '/v1/usage?from=0&to=4000000000&group_by=external_user,session_id',
   ];
   const before = await Promise.all(paths.map(get));
   await sweep();

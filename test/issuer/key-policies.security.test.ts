@@ -94,6 +94,7 @@ describe('a key with a policy', () => {
     [{ highest: { cost_limit: 10 } }, { cost_limit: 11 }, 'cost_limit', 'at most 10'],
     [{ highest: { max_uses: 3 } }, {}, 'max_uses', 'at most 3'],
     [{ highest: { max_uses: 3 } }, { max_uses: -1 }, 'max_uses', 'at most 3'],
+    [{ highest: { max_uses: 3 } }, { max_uses: null }, 'max_uses', 'at most 3'],
     [{ highest: { max_uses: 3 } }, { max_uses: 4 }, 'max_uses', 'at most 3'],
     [{ highest: { calls_per_minute: 3 } }, { calls_per_minute: null }, 'calls_per_minute', 'at most 3'],
     [{ highest: { expires_in: 60 } }, { expires_in: 61 }, 'expires_in', 'at most 60 seconds'],

@@ -88,7 +88,7 @@ export function randomQuery(random: Random, { keyIds, sessionIds }: Made): Query
 export function expected({ rows }: Made, query: Query): Map<string, Record<string, bigint>> {
   const valuesOf = (each: LedgerRow): Record<UsageDimension, string | null> => ({
     external_user: each.externalUser ?? null,
-    session: each.sessionId,
+    session_id: each.sessionId,
     model: each.model ?? null,
     provider: each.provider,
     virtual_key: each.virtualKeyId ?? null,
@@ -123,7 +123,7 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
       filter === undefined || values[name] === filter;
     const time = each.settledAt.getTime();
     if (time < Date.parse(query.from ?? '') || time >= Date.parse(query.to ?? '')) continue;
-    if (!fits('session', query.session_id)) continue;
+    if (!fits('session_id', query.session_id)) continue;
     if (
       !(['external_user', 'provider', 'model', 'virtual_key', 'api_key'] as const).every((name) =>
         fits(name, query[name]),

@@ -65,7 +65,9 @@ test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
       ({ session_id: _, group_by: by, ...query }): Query => ({
         ...query,
         ...{ from: midnight(query.from), to: midnight(query.to, Math.ceil) },
-        ...(by && by !== 'session' ? { group_by: by.replace(/(^|,)session/, '').replace(/^,/, '') } : {}),
+        ...(by && by !== 'session_id'
+          ? { group_by: by.replace(/(^|,)session_id/, '').replace(/^,/, '') }
+          : {}),
       }),
     );
     const before = await Promise.all([...whole, ...queries].map((query) => csv(of, query)));
@@ -104,13 +106,13 @@ test('a question about parts of a day, sessions or requests is refused for days 
     ['to', { ...range, to: '2026-01-01T12:00:01Z' }],
     ['session_id', { ...range, session_id: sessionId }],
     ['request_id', { ...range, request_id: randomUUID() }],
-    ['group_by', { ...range, group_by: 'session' }],
+    ['group_by', { ...range, group_by: 'session_id' }],
   ] as const)
     expect(refused(await get(of, query), 'invalid_request', param)).toContain(
       'are kept as sums by day (UTC)',
     );
   const yesterday = new Date(Date.now() - DAY_MS).toISOString();
-  for (const query of [range, { from: '0' }, { from: yesterday, group_by: 'session' }])
+  for (const query of [range, { from: '0' }, { from: yesterday, group_by: 'session_id' }])
     expect((await get(of, query)).status).toBe(200);
 });
 

@@ -42,7 +42,7 @@ afterAll(async () => {
 /** Asks for the whole report on a connection of its own and reads only the first bytes. */
 async function beginReading(reader = of): Promise<net.Socket> {
   const socket = net.connect(Number(new URL(stack.issuerUrl).port), '127.0.0.1');
-  const query = 'from=0&group_by=external_user,session';
+  const query = 'from=0&group_by=external_user,session_id';
   socket.write(
     `GET /v1/usage?${query} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reader.apiKey}\r\nConnection: close\r\n\r\n`,
   );

@@ -246,7 +246,11 @@ describe('the budget of a virtual key', () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: -1, cost_limit: 1_000 } });
     await (await call(await issue(id))).text();
     const { budget } = await getVirtualKey(stack, id);
-    expect(budget).toMatchObject({ max_uses: -1, cost_limit: 1_000, live: { used: 1, spent: 50, held: 0 } });
+    expect(budget).toMatchObject({
+      max_uses: null,
+      cost_limit: 1_000,
+      live: { used: 1, spent: 50, held: 0 },
+    });
     const redis = connectRedis('redis://127.0.0.1:1', () => {});
     const issuer = await startOwnIssuer(stack, { redis });
     expect((await getVirtualKey(issuer, id)).budget?.live).toBeNull();

@@ -283,7 +283,7 @@ describe('grant.expired', () => {
     const seen = told(endpoint, 'grant.expired');
     expect(seen.map((data) => data.session_id).sort()).toEqual([session_id, bundle.session_id].sort());
     const one = seen.find((data) => data.kind === 'llm');
-    expect(one).toMatchObject({ grant_id: jti, expires_at: Date.parse(exp) / 1000 });
+    expect(one).toMatchObject({ grant_id: jti, expires_at: new Date(exp).toISOString() });
     expect(seen.filter((data) => data.kind === 'mcp_bundle')).toHaveLength(1);
   });
 });

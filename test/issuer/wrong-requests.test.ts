@@ -49,7 +49,7 @@ test.each([
   ['user', 'external_user'],
   ['key', 'virtual_key'],
   ['modle', 'model'],
-  ['day,sesion', 'session'],
+  ['day,sesion_id', 'session_id'],
 ])('group_by=%s gets a hint: %s', async (group, meant) => {
   const sent = await send(stack, { method: 'GET', path: `/v1/usage?group_by=${group}` });
   expect(refused(sent, 'invalid_request', 'group_by')).toContain(`did you mean ${meant}?`);

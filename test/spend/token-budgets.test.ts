@@ -220,7 +220,7 @@ describe('a budget of tokens', () => {
       });
     await eventually(async () => new Set(announced().map(({ type }) => type)).size === 2);
     const window = {
-      ...{ budget: id, limit: 'tokens', tokens: limit, max_uses: -1, cost_limit: null },
+      ...{ budget: id, limit: 'tokens', tokens: limit, max_uses: null, cost_limit: null },
       settled: { used: 2, spent: 0, tokens: limit },
     };
     expect(announced()).toContainEqual({

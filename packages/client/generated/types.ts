@@ -73,7 +73,7 @@ export interface components {
              */
             cost_limit?: number | null;
             /**
-             * @description How many calls may be made. -1: unlimited.
+             * @description How many calls may be made. -1, null: unlimited.
              * @default -1
              */
             max_uses?: number | null;
@@ -358,7 +358,7 @@ export interface components {
              */
             cost_limit?: number | null;
             /**
-             * @description How many calls may be made. -1: unlimited.
+             * @description How many calls may be made. -1, null: unlimited.
              * @default -1
              */
             max_uses?: number | null;
@@ -508,7 +508,7 @@ export interface components {
             id: string;
             /** @description Your name for it. null: it has no name. */
             name: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
             /** @description null: the session itself was not revoked. */
             revoked_at: number | null;
@@ -538,7 +538,7 @@ export interface components {
             id: string;
             /** @description Your name for it. null: it has no name. */
             name: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
             /** @description null: the session itself was not revoked. */
             revoked_at: number | null;
@@ -609,16 +609,16 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             } | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             issued_at: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             expires_at: number;
             /** @enum {string} */
             status: "active" | "exhausted" | "expired" | "revoked";
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description -1: unlimited. */
-            max_uses: number;
+            /** @description null: no limit. */
+            max_uses: number | null;
             /** @description null: no limit. */
             calls_per_minute: number | null;
             /** @description null: no limit. */
@@ -684,8 +684,8 @@ export interface components {
         GrantChange: {
             /** @description Microdollars over all its calls, those that it has had included. null: no limit. */
             cost_limit?: number | null;
-            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
-            max_uses?: number;
+            /** @description All its calls, those that it has had included. null, -1: unlimited. 0: no call passes. */
+            max_uses?: number | null;
             /** @description null: no limit. */
             calls_per_minute?: number | null;
             /** @description null: no limit. */
@@ -706,7 +706,7 @@ export interface components {
             id: string;
             /** @description Your name for it. null: it has no name. */
             name?: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at?: number;
             /** @description null: the session itself was not revoked. */
             revoked_at?: number | null;
@@ -780,16 +780,16 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             } | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             issued_at: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             expires_at: number;
             /** @enum {string} */
             status: "active" | "exhausted" | "expired" | "revoked";
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description -1: unlimited. */
-            max_uses: number;
+            /** @description null: no limit. */
+            max_uses: number | null;
             /** @description null: no limit. */
             calls_per_minute: number | null;
             /** @description null: no limit. */
@@ -873,16 +873,16 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             issued_at?: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             expires_at: number;
             /** @enum {string} */
             status?: "active" | "exhausted" | "expired" | "revoked";
             /** @description Microdollars. null: no limit. */
             cost_limit?: number | null;
-            /** @description -1: unlimited. */
-            max_uses?: number;
+            /** @description null: no limit. */
+            max_uses?: number | null;
             /** @description null: no limit. */
             calls_per_minute?: number | null;
             /** @description null: no limit. */
@@ -926,18 +926,18 @@ export interface components {
             url: string | null;
         };
         UsageReport: {
-            /** @description Unix time in seconds: calls settled at this time or later. */
+            /** @description Calls settled at this time or later, in seconds, exact. */
             from: number;
-            /** @description Unix time in seconds: calls settled before this time. */
+            /** @description Calls settled before this time, in seconds, exact: the next report begins here. */
             to: number;
-            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
+            group_by: ("external_user" | "session_id" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
             /** @description The cursor of the next groups. null: these are the last. CSV has it in the header `Link`. */
             next_cursor: string | null;
             /** @description A row has the dimensions of group_by. null: these calls have no value. */
             data: {
                 external_user?: string | null;
                 /** Format: uuid */
-                session?: string;
+                session_id?: string;
                 model?: string | null;
                 provider?: string;
                 virtual_key?: string | null;
@@ -980,9 +980,9 @@ export interface components {
             };
         };
         UsageHours: {
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             from: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             to: number;
             /** @description By hour, then by the dimensions of group_by. Hours without a call are left out. */
             data: {
@@ -1039,9 +1039,9 @@ export interface components {
         Call: {
             /** @description The `x-presign-request-id` of the answer. */
             request_id: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             started_at: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             settled_at: number;
             outcome: components["schemas"]["Outcome"];
             /** @description How it failed, in one word more exact than `outcome`: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: it did not. */
@@ -1122,9 +1122,9 @@ export interface components {
         CallWithRefunds: {
             /** @description The `x-presign-request-id` of the answer. */
             request_id: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             started_at: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             settled_at: number;
             outcome: components["schemas"]["Outcome"];
             /** @description How it failed, in one word more exact than `outcome`: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: it did not. */
@@ -1184,7 +1184,7 @@ export interface components {
             }[] | null;
             /** @description Its refunds, oldest first. */
             refunds: {
-                /** @description Unix time in seconds. */
+                /** @description Unix time in whole seconds. */
                 settled_at: number;
                 uses: number;
                 /** @description Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it. */
@@ -1204,7 +1204,7 @@ export interface components {
         AuditEntry: {
             /** Format: uuid */
             id: string;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             at: number;
             /** @description The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`. */
             actor: string;
@@ -1234,7 +1234,7 @@ export interface components {
                 /** Format: uuid */
                 id: string;
                 scopes: ("presign" | "read" | "admin" | "operator")[];
-                /** @description Unix time in seconds; null: never. */
+                /** @description Unix time in whole seconds; null: never. */
                 expires_at: number | null;
                 /** @description Requests that it may make in a minute. */
                 requests_per_minute: number;
@@ -1425,14 +1425,14 @@ export interface components {
             version: number;
             /** @description 1. Every change of its name, config or budget adds 1. */
             revision: number;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
-            /** @description Unix time in seconds; null: not deleted. */
+            /** @description Unix time in whole seconds; null: not deleted. */
             revoked_at: number | null;
         };
         Budget: {
-            /** @description -1: unlimited. */
-            max_uses: number;
+            /** @description null: no limit. */
+            max_uses: number | null;
             /** @description Microdollars; null: no limit. */
             cost_limit: number | null;
             /** @description Uses and microdollars in the ledger. */
@@ -1470,8 +1470,8 @@ export interface components {
             } | null;
             /** @description The limits of its budget. A virtual key without one cannot get one. */
             budget?: {
-                /** @description Calls over all its URLs, those that were made included. -1: unlimited. 0: no call passes. */
-                max_uses?: number;
+                /** @description Calls over all its URLs, those that were made included. null, -1: unlimited. 0: no call passes. */
+                max_uses?: number | null;
                 /** @description Microdollars over all its URLs, those that are spent included. null: no limit. */
                 cost_limit?: number | null;
             };
@@ -1580,11 +1580,11 @@ export interface components {
              * @example presign_sk_…x7Qa
              */
             hint: string;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
-            /** @description Unix time in seconds; null: never. */
+            /** @description Unix time in whole seconds; null: never. */
             expires_at: number | null;
-            /** @description Unix time in seconds; null: not revoked. */
+            /** @description Unix time in whole seconds; null: not revoked. */
             revoked_at: number | null;
             /** @description null: the operator's default. */
             requests_per_minute: number | null;
@@ -1613,11 +1613,11 @@ export interface components {
              * @example presign_sk_…x7Qa
              */
             hint: string;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
-            /** @description Unix time in seconds; null: never. */
+            /** @description Unix time in whole seconds; null: never. */
             expires_at: number | null;
-            /** @description Unix time in seconds; null: not revoked. */
+            /** @description Unix time in whole seconds; null: not revoked. */
             revoked_at: number | null;
             /** @description null: the operator's default. */
             requests_per_minute: number | null;
@@ -1722,11 +1722,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
-            /** @description Unix time in seconds; null: not suspended. */
+            /** @description Unix time in whole seconds; null: not suspended. */
             suspended_at: number | null;
-            /** @description Unix time in seconds; null: not deleted. */
+            /** @description Unix time in whole seconds; null: not deleted. */
             deleted_at: number | null;
             limits: components["schemas"]["AccountLimits"];
             /** @description 1. Every change of its name or limits adds 1. */
@@ -1743,11 +1743,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
-            /** @description Unix time in seconds; null: not suspended. */
+            /** @description Unix time in whole seconds; null: not suspended. */
             suspended_at: number | null;
-            /** @description Unix time in seconds; null: not deleted. */
+            /** @description Unix time in whole seconds; null: not deleted. */
             deleted_at: number | null;
             limits: components["schemas"]["AccountLimits"];
             /** @description 1. Every change of its name or limits adds 1. */
@@ -1848,8 +1848,8 @@ export interface components {
             };
             /** @description Id of the template that made it. null: POST did. */
             template: string | null;
-            /** @description Calls in a window. -1: unlimited. */
-            max_uses: number;
+            /** @description Calls in a window. null: no limit. */
+            max_uses: number | null;
             /** @description Microdollars in a window. null: no limit. */
             cost_limit: number | null;
             /** @description Tokens of input and output in a window. null: no limit. */
@@ -1865,7 +1865,7 @@ export interface components {
             revision: number;
             /** @description The present window. null: no call has drawn on it, or it is a template. */
             current: {
-                /** @description Unix time in seconds. */
+                /** @description Unix time in whole seconds. */
                 starts_at: number;
                 /** @description null: it has no end. */
                 ends_at: number | null;
@@ -1903,8 +1903,8 @@ export interface components {
         BudgetChange: {
             /** @description null: none. */
             name?: string | null;
-            /** @description Calls in a window, those of this window included. -1: unlimited. 0: no call passes. */
-            max_uses?: number;
+            /** @description Calls in a window, those of this window included. null, -1: unlimited. 0: no call passes. */
+            max_uses?: number | null;
             /** @description Microdollars in a window, those of this window included. null: no limit. */
             cost_limit?: number | null;
             /** @description Tokens in a window, those of this window included. null: no limit. */
@@ -1936,7 +1936,7 @@ export interface components {
             /** @description null: all except audit.entry. */
             events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
             /** @description Unix time in seconds. Until then, the previous secret also signs. */
             previous_secret_expires_at: number | null;
@@ -1968,7 +1968,7 @@ export interface components {
             /** @description null: all except audit.entry. */
             events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
             /** @description Unix time in seconds. Until then, the previous secret also signs. */
             previous_secret_expires_at: number | null;
@@ -2021,7 +2021,7 @@ export interface components {
             last_error: ("http_status" | "timeout" | "unreachable" | "address_not_public" | "secret_unreadable" | "endpoint_disabled") | null;
             /** @description Unix time in seconds; null when no further attempt is made. */
             next_try_at: number | null;
-            /** @description Unix time in seconds. */
+            /** @description Unix time in whole seconds. */
             created_at: number;
             delivered_at: number | null;
         };
@@ -2446,8 +2446,8 @@ export interface operations {
                 from?: number | (string | Date);
                 /** @description Calls settled before this time. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 to?: number | (string | Date);
-                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, api_key, server, tool, outcome, day. Left out: one total. */
-                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
+                /** @description The dimensions to sum by, separated by commas: external_user, session_id, model, provider, virtual_key, api_key, server, tool, outcome, day. Left out: one total. */
+                group_by?: ("external_user" | "session_id" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "outcome" | "day")[];
                 /** @description Only calls of this external_user. */
                 external_user?: string;
                 /** @description Only calls of this session. */

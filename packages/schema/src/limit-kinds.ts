@@ -61,7 +61,7 @@ export const LIMITS = {
     least: 1,
     most: MOST,
     unit: 'Calls',
-    description: 'How many calls may be made. -1: unlimited.',
+    description: 'How many calls may be made. -1, null: unlimited.',
     urls: 'all',
     isAlwaysStored: true,
   },
@@ -205,11 +205,9 @@ export function budgetLimits(
   return Object.fromEntries(entries) as BudgetLimits;
 }
 
-/** Limits as answers show them: null where there is none, and -1 for uses. */
-export type ShownLimits = { [N in LimitName]: N extends 'max_uses' ? number : number | null };
+/** Limits as answers show them: null where there is none. */
+export type ShownLimits = { [N in LimitName]: number | null };
 
 /** The limits of a budget as answers show them. */
-export const showLimits = (limits: BudgetLimits): ShownLimits => ({
-  ...(Object.fromEntries(LIMIT_NAMES.map((name) => [name, limits[LIMITS[name].property]])) as ShownLimits),
-  max_uses: limits.maxUses ?? -1,
-});
+export const showLimits = (limits: BudgetLimits): ShownLimits =>
+  Object.fromEntries(LIMIT_NAMES.map((name) => [name, limits[LIMITS[name].property]])) as ShownLimits;

@@ -28,7 +28,7 @@ export const limit = (value: number | null, show: (value: number) => string): st
 
 /** How much of a limit is used. Without a limit, this amount alone. */
 export const usedOf = (used: number | null | undefined, most: number | null, show: typeof money): string =>
-  most === null || most === -1 ? show(used) : `${show(used)} of ${show(most)}`;
+  most === null ? show(used) : `${show(used)} of ${show(most)}`;
 
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const time = (seconds: number): string => TIME.format(seconds * 1000);

@@ -14,7 +14,7 @@ export function metadataOf(metadata: Readonly<Record<string, string>>): string {
   return value === '*' ? `each ${key}` : `${key} ${value}`;
 }
 
-type Limits = { readonly cost_limit: number | null; readonly max_uses: number };
+type Limits = { readonly cost_limit: number | null; readonly max_uses: number | null };
 type Figures = { readonly used: number; readonly spent: number; readonly held?: number | null };
 
 /** The figures of Redis, or those of the ledger if Redis does not answer. The ledger knows no holds. */
@@ -31,7 +31,7 @@ export function shareOf({ current, tokens: most, ...limits }: SharedBudget): num
 export const shareUsed = ({ cost_limit: cost, max_uses: uses }: Limits, figures: Figures): number =>
   Math.max(
     cost === null ? 0 : part(figures.spent + (figures.held ?? 0), cost),
-    uses === -1 ? 0 : part(figures.used, uses),
+    uses === null ? 0 : part(figures.used, uses),
   );
 
 const part = (used: number, most: number) => (most === 0 ? 1 : used / most);

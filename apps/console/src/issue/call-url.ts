@@ -12,7 +12,7 @@ export type Head = {
 /** The figures of a URL, as `GET` on the URL without its path answers. Money is in microdollars. */
 export type Left = {
   readonly used: number;
-  readonly max_uses: number;
+  readonly max_uses: number | null;
   readonly spent: number;
   readonly held: number;
   readonly cost_limit: number | null;

@@ -147,7 +147,7 @@ function Figures({ head, left }: { head: Head | undefined; left: Left | undefine
   const can = useContext(Rights);
   const cost = useCost(head);
   const room = left && left.cost_limit !== null ? left.cost_limit - left.spent - left.held : null;
-  const uses = left && left.max_uses !== -1 ? left.max_uses - left.used : null;
+  const uses = left && left.max_uses !== null ? left.max_uses - left.used : null;
   return (
     <Facts
       of={[

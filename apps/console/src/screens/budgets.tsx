@@ -95,8 +95,8 @@ function costOf(text: string | undefined): number | null {
 }
 
 const tokensOf = (text: string | undefined) => (text === undefined ? null : Number(text));
-const usesOf = (text: string | undefined) => (text === undefined ? -1 : Number(text));
-const textOf = (limited: number | null) => (limited === null || limited === -1 ? '' : String(limited));
+const usesOf = (text: string | undefined) => (text === undefined ? null : Number(text));
+const textOf = (limited: number | null) => (limited === null ? '' : String(limited));
 
 const Limits = ({ budget }: { budget?: SharedBudget }) => (
   <>
@@ -110,7 +110,7 @@ const Limits = ({ budget }: { budget?: SharedBudget }) => (
       label="Uses"
       name="uses"
       type="number"
-      value={textOf(budget?.max_uses ?? -1)}
+      value={textOf(budget?.max_uses ?? null)}
       hint="Empty: no limit."
     />
     <Field

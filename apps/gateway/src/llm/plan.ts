@@ -162,7 +162,7 @@ function modelRefusal(
   const call = { method: grant.method, ...target, body };
   const stray = models && strayModel(grant.provider, call, models);
   if (!stray) return undefined;
-  const message = `This URL allows the models ${briefly(models.all.join(', '))}. ${stray.param}: ${stray.reason}.`;
+  const message = `${stray.param}: ${stray.reason}. This URL allows ${models.all.length === 1 ? 'the model' : 'the models'} ${briefly(models.all.join(', '))}.`;
   return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: models.all } };
 }
 

@@ -208,7 +208,7 @@ const auditedFields = ({
   thresholds,
 }: Settings & { readonly name: string | null }) => ({
   name,
-  max_uses: maxUses ?? -1,
+  max_uses: maxUses,
   cost_limit: costLimitMicrousd,
   tokens: tokenLimit,
   thresholds,

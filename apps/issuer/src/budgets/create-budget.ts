@@ -34,6 +34,7 @@ export const createBudget = route(
     body: budgetRequest,
     answer: budgetAnswer,
     status: 201,
+    etag: true,
     errors: ['budget_conflict'],
   },
   (deps) =>

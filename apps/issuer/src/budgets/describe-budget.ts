@@ -143,7 +143,7 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
     name: budget.name,
     scope: scopeOf(budget),
     template: budget.templateId,
-    max_uses: limits.maxUses ?? -1,
+    max_uses: limits.maxUses,
     cost_limit: limits.costLimitMicrousd,
     tokens: limits.tokenLimit,
     thresholds: thresholdsOf(row),

@@ -5,7 +5,6 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { unixSeconds } from '../answers/unix-seconds.ts';
 import { type ChangedBudget, type Crossing, crossingsOf, markAnnounced, wasExhausted } from './levels.ts';
 import { type AccountEvent, recordEvents } from './record-events.ts';
 
@@ -149,9 +148,9 @@ function eventOf(shared: Shared, happened: Happened): AccountEvent {
     scope: scopeOf(shared),
     template: shared.templateId,
     window: shared.window,
-    starts_at: window.startsAt ? unixSeconds(window.startsAt) : 0,
-    ends_at: window.endsAt && unixSeconds(window.endsAt),
-    max_uses: window.maxUses ?? -1,
+    starts_at: (window.startsAt ?? new Date(0)).toISOString(),
+    ends_at: window.endsAt && window.endsAt.toISOString(),
+    max_uses: window.maxUses,
     cost_limit: window.costLimitMicrousd,
     tokens: window.tokenLimit,
     settled: { used: window.used, spent: window.settledMicrousd, tokens: window.usedTokens },

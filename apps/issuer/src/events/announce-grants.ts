@@ -3,7 +3,6 @@ import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { eq, sql } from 'drizzle-orm';
-import { unixSeconds } from '../answers/unix-seconds.ts';
 import { type AccountEvent, recordEvents, subscribersOf } from './record-events.ts';
 
 /** A grant that this transaction has revoked. */
@@ -26,7 +25,7 @@ export async function announceRevoked(
   const alone = ended.filter((grant) => grant.bundleId === null || !among.has(grant.bundleId));
   const events = alone.map((grant): AccountEvent => {
     const revokedAt = grant.revokedAt ?? new Date();
-    const data = { ...describeGrant(grant), revoked_at: unixSeconds(revokedAt), reason };
+    const data = { ...describeGrant(grant), revoked_at: revokedAt.toISOString(), reason };
     const event = { type: 'grant.revoked' as const, timestamp: revokedAt.toISOString(), data };
     return { accountId: grant.accountId, event };
   });
@@ -104,9 +103,9 @@ const describeGrant = (grant: Grant) => ({
   provider: grant.provider,
   external_session: grant.externalSession,
   external_user: grant.externalUser,
-  issued_at: unixSeconds(grant.issuedAt),
-  expires_at: unixSeconds(grant.expiresAt),
-  max_uses: grant.maxUses ?? -1,
+  issued_at: grant.issuedAt.toISOString(),
+  expires_at: grant.expiresAt.toISOString(),
+  max_uses: grant.maxUses,
   cost_limit: grant.costLimitMicrousd,
   settled: { used: grant.used, spent: grant.settledMicrousd },
 });

@@ -137,7 +137,7 @@ const ownerOf = (grant: Grant) => ({
 });
 
 const figuresOf = (budget: ChangedBudget) => ({
-  max_uses: budget.maxUses ?? -1,
+  max_uses: budget.maxUses,
   cost_limit: budget.costLimitMicrousd,
   settled: { used: budget.used, spent: budget.settledMicrousd },
 });
@@ -194,8 +194,7 @@ function usageEvents(rows: readonly LedgerRow[]): AccountEvent[] {
   }
   return Array.from(byAccount).flatMap(([accountId, calls]) =>
     inParts(calls).map((part): AccountEvent => {
-      const last = part.at(-1)?.settled_at ?? 0;
-      const timestamp = new Date(last * 1000).toISOString();
+      const timestamp = part.at(-1)?.settled_at ?? new Date(0).toISOString();
       return { accountId, event: { type: 'usage.settled', timestamp, data: { calls: part } } };
     }),
   );
@@ -206,4 +205,9 @@ const inParts = (calls: SettledCall[]): SettledCall[][] =>
     calls.slice(i * CALLS_PER_EVENT, (i + 1) * CALLS_PER_EVENT),
   );
 
-const toCall = (row: LedgerRow): SettledCall => ({ id: row.holdId, ...describeLedgerRow(row) });
+const toCall = (row: LedgerRow): SettledCall => ({
+  id: row.holdId,
+  ...describeLedgerRow(row),
+  started_at: row.startedAt.toISOString(),
+  settled_at: row.settledAt.toISOString(),
+});

@@ -36,7 +36,7 @@ export async function recordChange(
   const event = {
     type: 'audit.entry',
     timestamp: written.at.toISOString(),
-    data: describeEntry(written),
+    data: { ...describeEntry(written), at: written.at.toISOString() },
   } as const;
   await recordEvents(tx, [{ accountId, event }]);
 }

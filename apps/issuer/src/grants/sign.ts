@@ -68,9 +68,6 @@ export function signGrant(deps: Needs, grant: IssuedGrant): PresignAnswer {
 /** A gateway that does not know of shared budgets refuses such a token. */
 const sharedOf = ({ sharedBudgetIds }: Issued): string[] => (sharedBudgetIds ? ['shared_budgets'] : []);
 
-/** The time of an issue: tokens and answers have whole seconds. */
-export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
-
 /** The claims that tokens of all kinds have. */
 const registeredClaims = (
   { issuerUrl, gatewayUrl }: Needs,

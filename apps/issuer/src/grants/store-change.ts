@@ -188,7 +188,7 @@ function refuseCost(costLimitMicrousd: number | null, most: number): void {
  * @throws RefusedError `policy_forbids`
  */
 function refuseRaise(before: AuditedFields, after: AuditedFields): void {
-  const most = (value: number | null) => (value === null || value === -1 ? Number.POSITIVE_INFINITY : value);
+  const most = (value: number | null) => (value === null ? Number.POSITIVE_INFINITY : value);
   const raised = (Object.keys(after) as (keyof AuditedFields)[]).find(
     (name) => most(after[name]) > most(before[name]),
   );

@@ -19,15 +19,10 @@ import {
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { eq } from 'drizzle-orm';
+import { wholeSecond } from '../answers/unix-seconds.ts';
 import { type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
-import {
-  answerBundle,
-  type IssuedBundle,
-  type IssuedServer,
-  signServers,
-  wholeSecond,
-} from '../grants/sign.ts';
+import { answerBundle, type IssuedBundle, type IssuedServer, signServers } from '../grants/sign.ts';
 import type { ApiKey } from '../identity/caller.ts';
 import { mustStand } from '../identity/standing.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';

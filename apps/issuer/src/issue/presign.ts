@@ -17,6 +17,7 @@ import {
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
+import { wholeSecond } from '../answers/unix-seconds.ts';
 import { type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import {
   type Asked,
@@ -30,7 +31,7 @@ import {
   findProvider,
 } from '../grants/check-callable.ts';
 import { countsSessions, obeyAccount, obeySessions } from '../grants/obey-account.ts';
-import { type IssuedGrant, signGrant, wholeSecond } from '../grants/sign.ts';
+import { type IssuedGrant, signGrant } from '../grants/sign.ts';
 import type { ApiKey } from '../identity/caller.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { inTime } from '../middleware/in-time.ts';

@@ -38,6 +38,7 @@ export const createAccount = route(
     body: accountRequest,
     answer: newAccountAnswer,
     status: 201,
+    etag: true,
     links: { id: ['getAccount', 'changeAccount', 'suspendAccount', 'resumeAccount', 'deleteAccount'] },
     secret: { field: 'api_key.key', write: generateApiKey },
   },

@@ -19,7 +19,7 @@ import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
-import { unixSeconds } from '../answers/unix-seconds.ts';
+import { unixSeconds, wholeSecond } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { requireScope } from '../identity/caller.ts';
@@ -38,6 +38,7 @@ export const createApiKey = route(
     body: apiKeyRequest,
     answer: newApiKeyAnswer,
     status: 201,
+    etag: true,
     links: { id: ['getApiKey', 'changeApiKey', 'revokeApiKey'] },
     secret: { field: 'key', write: generateApiKey },
     judge: (apiKey, body) => {
@@ -152,7 +153,7 @@ export function newApiKey(
     hint: apiKeyHint(key),
     scopes: [...scopes],
     createdAt,
-    expiresAt: expiresIn === undefined ? null : new Date(createdAt.getTime() + expiresIn * 1000),
+    expiresAt: expiresIn === undefined ? null : wholeSecond(nowMs + expiresIn * 1000),
     revokedAt: null,
     lastUsedAt: null,
     requestsPerMinute: perMinute ?? null,

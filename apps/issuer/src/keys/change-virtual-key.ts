@@ -107,7 +107,7 @@ async function refuseDead(
 }
 
 const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({
-  max_uses: maxUses ?? -1,
+  max_uses: maxUses,
   cost_limit: costLimitMicrousd,
 });
 

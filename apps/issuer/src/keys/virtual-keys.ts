@@ -37,6 +37,7 @@ export const createVirtualKey = route(
     body: virtualKeyRequest,
     answer: virtualKeyAnswer,
     status: 201,
+    etag: true,
     links: { id: ['getVirtualKey', 'changeVirtualKey', 'rotateVirtualKey', 'deleteVirtualKey'] },
     errors: ['unknown_provider'],
   },
@@ -183,7 +184,7 @@ export const isOwnVirtualKey = (accountId: string, id: string) =>
 
 async function describeBudget(redis: RedisClient, budget: typeof budgets.$inferSelect): Promise<Budget> {
   return {
-    max_uses: budget.maxUses ?? -1,
+    max_uses: budget.maxUses,
     cost_limit: budget.costLimitMicrousd,
     settled: { used: budget.used, spent: budget.settledMicrousd },
     live: await liveFigures(redis, budget),

@@ -11,6 +11,7 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
+import { sendRevision } from '../answers/revision.ts';
 import type { Actor, ApiKey, IssuerEnv, Scope } from '../identity/caller.ts';
 import { requireScope } from '../identity/caller.ts';
 import { whileStanding } from '../identity/standing.ts';
@@ -109,6 +110,7 @@ export function route<const S extends Shape>(
         });
         if (answer instanceof Response) return answer;
         if (answer === PENDING) return c.json(PENDING, 202);
+        if (shape.etag && shape.status === 201) sendRevision(c, answer as { readonly revision: number });
         return answer === undefined ? c.body(null, 204) : c.json(answer, shape.status ?? 200);
       });
     },

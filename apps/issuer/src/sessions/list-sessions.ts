@@ -208,7 +208,7 @@ export const summaryOf = (row: SummaryRow): SessionSummary => ({
   revoked_at: row.revokedAt && unixSeconds(row.revokedAt),
   status: row.active ? 'active' : 'ended',
   grant_count: row.grantCount,
-  expires_at: row.lastMs === null ? null : Number(row.lastMs) / 1000,
+  expires_at: row.lastMs === null ? null : Math.floor(Number(row.lastMs) / 1000),
   external_sessions: JSON.parse(row.externalSessions) as string[],
   external_users: JSON.parse(row.externalUsers) as string[],
   revision: row.revision,

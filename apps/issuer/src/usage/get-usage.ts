@@ -15,7 +15,7 @@ import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
 import { pump } from '../answers/pump.ts';
-import { unixSeconds } from '../answers/unix-seconds.ts';
+import { exactSeconds } from '../answers/unix-seconds.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { inTurn } from '../middleware/in-time.ts';
@@ -172,10 +172,10 @@ function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs, sumsMs }: Usa
   const ofCalls = {
     session_id: asked.session_id !== undefined,
     request_id: asked.request_id !== undefined,
-    group_by: asked.group_by.includes('session'),
+    group_by: asked.group_by.includes('session_id'),
   };
   for (const [param, isAsked] of Object.entries(ofCalls))
-    if (isAsked) throw refuse(param, `${before}, without session and request_id; ask for a later from`);
+    if (isAsked) throw refuse(param, `${before}, without session_id and request_id; ask for a later from`);
 }
 
 /** The sums of a group as whole numbers in decimal digits. */
@@ -270,7 +270,7 @@ function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
 
 /** The members of a `UsageReport`, in its order. */
 function jsonFormat({ from, to, group_by }: UsageAsked): Format {
-  const range = JSON.stringify({ from: unixSeconds(from), to: unixSeconds(to), group_by });
+  const range = JSON.stringify({ from: exactSeconds(from), to: exactSeconds(to), group_by });
   const sums = (group: UsageGroup) => sumsOf(group).map((sum, i) => `"${USAGE_SUMS[i]}":${sum}`);
   return {
     headers: { 'content-type': 'application/json' },

@@ -54,9 +54,9 @@ const DAYS = {
 } as const;
 
 /** All dimensions of calls. */
-const CALLS: Readonly<Record<keyof typeof DAYS | 'session', SQL>> = {
+const CALLS: Readonly<Record<keyof typeof DAYS | 'session_id', SQL>> = {
   day: sql`(${ledger.settledAt} at time zone 'UTC')::date`,
-  session: sql`${ledger.sessionId}`,
+  session_id: sql`${ledger.sessionId}`,
   provider: sql`${ledger.provider}`,
   model: sql`${ledger.model}`,
   server: sql`${ledger.server}`,
@@ -97,7 +97,7 @@ export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: 
   const { group_by: by, request_id: requestId } = asked;
   const [from, to] = [asked.from.getTime(), asked.to.getTime()];
   // Sums by day know no sessions and no requests.
-  const ofCalls = requestId !== undefined || asked.session_id !== undefined || by.includes('session');
+  const ofCalls = requestId !== undefined || asked.session_id !== undefined || by.includes('session_id');
   const first = ceilDay(from);
   const end = ofCalls ? first : Math.min(floorDay(to), summedMs);
   const ranges = end > first ? [[from, first] as const, [end, to] as const] : [[from, to] as const];
@@ -167,8 +167,16 @@ function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
 }
 
 function filter(asked: UsageAsked, from: Readonly<Record<string, SQL>>): SQL | undefined {
-  const { external_user, session_id: session, provider, model, virtual_key, api_key, outcome } = asked;
-  const wanted = Object.entries({ external_user, session, provider, model, virtual_key, api_key, outcome });
+  const { external_user, session_id, provider, model, virtual_key, api_key, outcome } = asked;
+  const wanted = Object.entries({
+    external_user,
+    session_id,
+    provider,
+    model,
+    virtual_key,
+    api_key,
+    outcome,
+  });
   return and(
     ...wanted.map(([name, value]) => (value === undefined ? undefined : sql`${from[name]} = ${value}`)),
   );

@@ -11,7 +11,7 @@ import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
-import { unixSeconds } from '../answers/unix-seconds.ts';
+import { unixSeconds, wholeSecond } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -96,7 +96,7 @@ export const rotateWebhookSecret = route(
     async ({ by, params, secret }) => {
       const { accountId } = by;
       const sealed = sealSecret(deps.encryptionKeys, secret, { accountId, webhookId: params.id });
-      const previousUntil = new Date(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
+      const previousUntil = wholeSecond(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
       const rotate = async (tx: Transaction) => {
         const [row] = await tx
           .update(webhooks)

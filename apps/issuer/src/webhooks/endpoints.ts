@@ -43,6 +43,7 @@ export const createWebhook = route(
     body: webhookRequest,
     answer: webhookWithSecret,
     status: 201,
+    etag: true,
     links: {
       id: [
         'getWebhook',

@@ -87,9 +87,9 @@ export const accountParams = z.object({ id: z.guid() });
 const accountFields = {
   id: z.guid(),
   name: z.string(),
-  created_at: z.number().meta({ description: 'Unix time in seconds.' }),
-  suspended_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not suspended.' }),
-  deleted_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
+  created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
+  suspended_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not suspended.' }),
+  deleted_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not deleted.' }),
   limits: accountLimits,
   revision: z.int().meta({ description: '1. Every change of its name or limits adds 1.' }),
 };

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { TIME_FORM, time } from '../fields/fields.ts';
+import { TIME_FORM, time, unixSeconds } from '../fields/fields.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
 import { name } from './reports.ts';
 
@@ -84,7 +84,7 @@ const state = z.record(z.string(), z.unknown()).nullable();
 export const auditEntry = z
   .strictObject({
     id: z.guid(),
-    at: z.number().meta({ description: 'Unix time in seconds.' }),
+    at: unixSeconds,
     actor: z.string().meta({
       description:
         'The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`.',

@@ -161,8 +161,9 @@ export const budgetChange = z
   .strictObject(
     {
       name: keyName.nullable().optional().meta({ description: 'null: none.' }),
-      max_uses: z.int(USES).min(-1, USES).optional().meta({
-        description: 'Calls in a window, those of this window included. -1: unlimited. 0: no call passes.',
+      max_uses: z.int(USES).min(-1, USES).nullable().optional().meta({
+        description:
+          'Calls in a window, those of this window included. null, -1: unlimited. 0: no call passes.',
       }),
       cost_limit: microusd.nullable().optional().meta({
         description: 'Microdollars in a window, those of this window included. null: no limit.',
@@ -241,7 +242,7 @@ export const budgetAnswer = z
     name: z.string().nullable(),
     scope: budgetScope,
     template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
-    max_uses: z.int().meta({ description: 'Calls in a window. -1: unlimited.' }),
+    max_uses: z.int().nullable().meta({ description: 'Calls in a window. null: no limit.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars in a window. null: no limit.' }),
     tokens: z.int().nullable().meta({
       description: 'Tokens of input and output in a window. null: no limit.',

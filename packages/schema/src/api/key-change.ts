@@ -60,7 +60,7 @@ export const virtualKeyChange = z
           {
             max_uses: changedFields.max_uses.meta({
               description:
-                'Calls over all its URLs, those that were made included. -1: unlimited. 0: no call passes.',
+                'Calls over all its URLs, those that were made included. null, -1: unlimited. 0: no call passes.',
             }),
             cost_limit: changedFields.cost_limit.meta({
               description: 'Microdollars over all its URLs, those that are spent included. null: no limit.',

@@ -104,9 +104,9 @@ const fields = {
       'Its first and last characters, to recognise it. Only … for a key that the issuer did not make.',
     examples: ['presign_sk_…x7Qa'],
   }),
-  created_at: z.number().meta({ description: 'Unix time in seconds.' }),
-  expires_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' }),
-  revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not revoked.' }),
+  created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
+  expires_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: never.' }),
+  revoked_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not revoked.' }),
   requests_per_minute: z.int().nullable().meta({ description: "null: the operator's default." }),
   policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
   revision: z.int().meta({ description: '1. Every change adds 1.' }),
@@ -196,7 +196,7 @@ export const virtualKeyParams = z.object({ id: z.string().regex(/^[\x21-\x7e]{1,
 
 const budget = z
   .strictObject({
-    max_uses: z.int().meta({ description: '-1: unlimited.' }),
+    max_uses: z.int().nullable().meta({ description: 'null: no limit.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars; null: no limit.' }),
     settled: z
       .strictObject({ used: z.int(), spent: microusd })
@@ -219,8 +219,8 @@ export const virtualKeyAnswer = z
     budget: budget.nullable(),
     version: z.int().meta({ description: '1. Every rotation adds 1.' }),
     revision: z.int().meta({ description: '1. Every change of its name, config or budget adds 1.' }),
-    created_at: z.number().meta({ description: 'Unix time in seconds.' }),
-    revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
+    created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
+    revoked_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not deleted.' }),
   })
   .meta({ id: 'VirtualKey' });
 export type VirtualKeyAnswer = z.infer<typeof virtualKeyAnswer>;

@@ -66,7 +66,7 @@ export const ISSUE_LIMITS = {
   },
 };
 
-const seconds = z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' });
+const seconds = z.int().nullable().meta({ description: 'Unix time in whole seconds; null: never.' });
 const most = (description: string) => z.int().meta({ description });
 
 const expiresIn = limitRange.meta({ description: 'Seconds.' });

@@ -8,7 +8,7 @@ import { OUTCOME_NAMES } from './call-outcomes.ts';
 /** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
   'external_user',
-  'session',
+  'session_id',
   'model',
   'provider',
   'virtual_key',
@@ -134,7 +134,7 @@ export const USAGE_SUMS = Object.keys(sums) as readonly (keyof typeof sums)[];
 /** The sums of the ledger rows that share these values. null: the rows have no value. */
 const usageRow = z.strictObject({
   external_user: z.string().nullable().optional(),
-  session: z.guid().optional(),
+  session_id: z.guid().optional(),
   model: z.string().nullable().optional(),
   provider: z.string().optional(),
   virtual_key: z.string().nullable().optional(),
@@ -153,8 +153,10 @@ const usageRow = z.strictObject({
 /** Answer of `GET /v1/usage` as JSON. */
 export const usageReport = z
   .strictObject({
-    from: z.number().meta({ description: 'Unix time in seconds: calls settled at this time or later.' }),
-    to: z.number().meta({ description: 'Unix time in seconds: calls settled before this time.' }),
+    from: z.number().meta({ description: 'Calls settled at this time or later, in seconds, exact.' }),
+    to: z.number().meta({
+      description: 'Calls settled before this time, in seconds, exact: the next report begins here.',
+    }),
     group_by: z.array(z.enum(USAGE_DIMENSIONS)),
     next_cursor: z.string().nullable().meta({
       description:

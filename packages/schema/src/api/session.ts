@@ -168,7 +168,7 @@ export const grantStatus = z.strictObject({
   paths: z.array(z.string()),
   session_id: z.guid(),
   /** Unix time in seconds. */
-  expires_at: z.number(),
+  expires_at: z.int(),
   /** Its owner revoked it, or a call cost more than its worst case. */
   revoked: z.boolean(),
   ...shownFields,

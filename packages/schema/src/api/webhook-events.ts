@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { microusd, unixSeconds } from '../fields/fields.ts';
+import { isoTime, microusd } from '../fields/fields.ts';
 import { auditEntry } from './audit.ts';
 import { BUDGET_WINDOWS, budgetScope } from './budgets.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
@@ -10,7 +10,7 @@ const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
     'Uses and microdollars in the ledger when the event was written. Later calls may be settled since.',
 });
 
-const maxUses = z.int().meta({ description: '-1: unlimited.' });
+const maxUses = z.int().nullable().meta({ description: 'null: no limit.' });
 const costLimit = microusd.nullable().meta({ description: 'Microdollars; null: no limit.' });
 
 /** The caller's own ids that a grant was issued with. */
@@ -25,8 +25,8 @@ const endedGrant = {
   kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
   provider: z.string(),
   ...external,
-  issued_at: unixSeconds,
-  expires_at: unixSeconds,
+  issued_at: isoTime,
+  expires_at: isoTime,
   max_uses: maxUses,
   cost_limit: costLimit,
   settled,
@@ -59,8 +59,8 @@ const budgetWindow = {
   scope: budgetScope,
   template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
   window: z.enum(BUDGET_WINDOWS),
-  starts_at: unixSeconds,
-  ends_at: unixSeconds.nullable().meta({ description: 'null: it has no end.' }),
+  starts_at: isoTime,
+  ends_at: isoTime.nullable().meta({ description: 'null: it has no end.' }),
 };
 
 /** One settled call. */
@@ -93,8 +93,8 @@ const settledCall = z.strictObject({
     description:
       'How it ended, as `GET /v1/calls` has it. An MCP call may be `under_way`: it is charged when it begins.',
   }),
-  started_at: unixSeconds,
-  settled_at: unixSeconds,
+  started_at: isoTime,
+  settled_at: isoTime,
 });
 
 const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 8601, in UTC.' });
@@ -137,7 +137,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
   }),
   event('grant.revoked', 'A grant ended before its expiry.', {
     ...endedGrant,
-    revoked_at: unixSeconds,
+    revoked_at: isoTime,
     reason: z.enum(['revoked', 'overrun']).meta({
       description: '`overrun`: a call cost more than its worst case, so the service ended the grant.',
     }),
@@ -149,7 +149,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
   event(
     'audit.entry',
     'Something was changed: an entry of the audit log. Only for endpoints whose `events` name it.',
-    auditEntry.shape,
+    { ...auditEntry.shape, at: isoTime },
   ),
   event('webhook.test', 'The answer to POST /v1/webhooks/{id}/test.', { webhook_id: z.guid() }),
 ]);

@@ -32,7 +32,10 @@ const MICROUSD = `expected a whole number of microdollars (1 dollar = 1000000) f
 export const microusd = z.int(MICROUSD).min(0, MICROUSD);
 
 /** A time in an answer. */
-export const unixSeconds = z.number().meta({ description: 'Unix time in seconds.' });
+export const unixSeconds = z.int().meta({ description: 'Unix time in whole seconds.' });
+
+/** A time in the data of an event. */
+export const isoTime = z.iso.datetime().meta({ description: 'ISO 8601, in UTC.' });
 
 const USES = expected(`-1 (unlimited) or a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`);
 /** A number of calls: -1 is unlimited. */

@@ -46,8 +46,8 @@ export const changedFields = {
   ...forEach(LIMIT_NAMES, (name) =>
     rangeOf(name).nullable().optional().meta({ description: 'null: no limit.' }),
   ),
-  max_uses: z.int(USES).min(-1, USES).optional().meta({
-    description: 'All its calls, those that it has had included. -1: unlimited. 0: no call passes.',
+  max_uses: z.int(USES).min(-1, USES).nullable().optional().meta({
+    description: 'All its calls, those that it has had included. null, -1: unlimited. 0: no call passes.',
   }),
   cost_limit: microusd.nullable().optional().meta({
     description: 'Microdollars over all its calls, those that it has had included. null: no limit.',
@@ -63,7 +63,7 @@ export const shownFields = {
       .nullable()
       .meta({ description: `${unitOf(name)}null: no limit.` }),
   ),
-  max_uses: z.int().meta({ description: '-1: unlimited.' }),
+  max_uses: z.int().min(0).nullable().meta({ description: 'null: no limit.' }),
 };
 
 /** The highest limits in the policy of an API key. */
