@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ApiKeyAnswer, NewApiKeyAnswer } from '@presign/schema';
-import { apiKeys, audit } from '@presign/schema/tables';
+import { apiKeys, audit, virtualKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -242,9 +242,38 @@ describe('a virtual key', () => {
     }
   });
 
-  test('without a budget gets none, and a deleted one is not changed', async () => {
+  test('that was created without limits gets them later, with all that its URLs have used, and loses them', async () => {
     const { id } = await createVirtualKey(stack);
+    const path = `/v1/virtual-keys/${id}`;
+    const url = await urlOf(id);
+    expect([await call(url), await call(url, 1)]).toEqual(['ok', 'ok']);
+    const limited = bodyOf(await patch(path, { budget: { max_uses: 3 } }));
+    expect(limited).toMatchObject({ revision: 2, budget: { max_uses: 3, live: { used: 2 } } });
+    const later = await urlOf(id);
+    expect([await call(later, 1), await call(url), await call(later)]).toEqual([
+      'ok',
+      'uses_exhausted',
+      'uses_exhausted',
+    ]);
+    const free = bodyOf(await patch(path, { budget: null }));
+    expect(free).toMatchObject({ revision: 3, budget: { cost_limit: null, live: { used: 3 } } });
+    expect([await call(url), await call(later, 1)]).toEqual(['ok', 'ok']);
+    bodyOf(await patch(path, { budget: { max_uses: 9, cost_limit: 0 } }));
+    // Each gateway remembers the URL from before its first cost limit, and reads it again.
+    expect(['cost_limit_reached', 'limits_unavailable']).toContain(await call(url));
+    expect(await call(url)).toBe('cost_limit_reached');
+    const both = bodyOf(await patch(path, { budget: null }));
+    expect(both).toMatchObject({ revision: 5, budget: { cost_limit: null, live: { used: 5, held: 0 } } });
+    // Taken away twice is taken away.
+    expect(bodyOf(await patch(path, { budget: null }))).toMatchObject({ revision: 5 });
+    expect(await call(url, 1)).toBe('ok');
+  });
+
+  test('whose calls an earlier version does not count gets no budget, and a deleted one is not changed', async () => {
+    const { id } = await createVirtualKey(stack);
+    await stack.db.update(virtualKeys).set({ budgetId: null }).where(eq(virtualKeys.id, id));
     refused(await patch(`/v1/virtual-keys/${id}`, { budget: { max_uses: 1 } }), 'invalid_request', 'budget');
+    expect(bodyOf(await patch(`/v1/virtual-keys/${id}`, { budget: null }))).toMatchObject({ budget: null });
     await send(stack, { method: 'DELETE', path: `/v1/virtual-keys/${id}` });
     refused(await patch(`/v1/virtual-keys/${id}`, { name: 'again' }), 'virtual_key_revoked');
     refused(await patch(`/v1/virtual-keys/vk_${randomUUID()}`, { name: 'a' }), 'not_found');

@@ -69,9 +69,20 @@ describe('a created virtual key', () => {
     }
   });
 
-  test('without budget and config has null for both', async () => {
+  test('without budget and config has no config and no limits, and shows what its URLs have used and spent', async () => {
     const created = await createVirtualKey(stack, { config: null, budget: null });
-    expect(created).toMatchObject({ config: null, budget: null });
+    expect(created).toMatchObject({
+      config: null,
+      budget: { cost_limit: null, live: { used: 0, spent: 0 } },
+    });
+    const urls = [await issue(created.id), await issue(created.id)];
+    for (const url of urls) await (await call(url)).text();
+    const figures = { used: 2, spent: 100 };
+    expect(await getVirtualKey(stack, created.id)).toMatchObject({
+      budget: { live: { ...figures, held: 0 } },
+    });
+    await callsSettled(stack);
+    expect(await getVirtualKey(stack, created.id)).toMatchObject({ budget: { settled: figures } });
   });
 
   test.each([
@@ -109,10 +120,10 @@ describe('a created virtual key', () => {
     const first = await page('?limit=2');
     const second = await page(`?limit=2&cursor=${first.next_cursor}`);
     expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(made);
-    expect([...first.data, ...second.data].map(({ budget }) => budget?.max_uses)).toEqual([
-      undefined,
-      1,
-      undefined,
+    expect([...first.data, ...second.data].map(({ budget }) => budget?.max_uses === 1)).toEqual([
+      false,
+      true,
+      false,
     ]);
     expect(second.next_cursor).toBeNull();
   });

@@ -1404,7 +1404,7 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Limits over all URLs issued with it, in addition to the limits of each URL. */
+            /** @description Limits over all URLs issued with it, in addition to the limits of each URL. Left out: none. A change can set them later. */
             budget?: {
                 /** @description Calls over all its URLs. -1: unlimited. */
                 max_uses?: number | null;
@@ -1420,6 +1420,7 @@ export interface components {
             config: {
                 [key: string]: unknown;
             } | null;
+            /** @description Its limits, and the uses and spending of all its URLs. null: an earlier version created it, and counted none. */
             budget: components["schemas"]["Budget"] | null;
             /** @description 1. Every rotation adds 1. */
             version: number;
@@ -1468,13 +1469,13 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             } | null;
-            /** @description The limits of its budget. A virtual key without one cannot get one. */
+            /** @description The limits of its budget. null: none. The counted figures stay. */
             budget?: {
                 /** @description Calls over all its URLs, those that were made included. null, -1: unlimited. 0: no call passes. */
                 max_uses?: number | null;
                 /** @description Microdollars over all its URLs, those that are spent included. null: no limit. */
                 cost_limit?: number | null;
-            };
+            } | null;
         };
         /**
          * @example {

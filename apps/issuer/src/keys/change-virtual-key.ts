@@ -74,10 +74,10 @@ async function storeChange(
   if (!key) throw new RefusedError({ code: 'not_found' });
   checkRevision(c, key);
   if (key.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
-  if (change.budget && key.budgetId === null) throw noBudget();
+  if (change.budget && key.budgetId === null) throw uncounted();
   const { name = key.name, config = key.config } = change;
   const budget = key.budgetId === null ? undefined : await lockBudget(tx, key.budgetId);
-  const limits = budget && changedLimits(budget, change.budget ?? {});
+  const limits = budget && changedLimits(budget, change.budget === null ? NO_LIMITS : (change.budget ?? {}));
   if (budget && limits) await refuseDead(tx, deps, key, [budget, limits]);
   const before = { name: key.name, config: key.config, budget: budget ? describeLimits(budget) : null };
   const after = { name, config, budget: limits ? describeLimits(limits) : null };
@@ -90,7 +90,7 @@ async function storeChange(
       .set({ name, config, revision: key.revision + 1 })
       .where(own);
   if (budget && limits && isOther(before.budget, after.budget)) await storeLimits(tx, budget, limits);
-  return change.budget && budget && queueLimits(tx, budget.id);
+  return change.budget !== undefined && budget ? queueLimits(tx, budget.id) : undefined;
 }
 
 /** Refuses a first `cost_limit` under which no call of a live URL of the key could pass. */
@@ -111,12 +111,15 @@ const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({
   cost_limit: costLimitMicrousd,
 });
 
-const noBudget = () =>
+const NO_LIMITS = { max_uses: null, cost_limit: null };
+
+/** The URLs of such a key can be in any partition of Redis, where no budget that is made later reaches them. */
+const uncounted = () =>
   new RefusedError({
     code: 'invalid_request',
     param: 'budget',
     message:
-      'budget: this virtual key has no budget, and its URLs count in no other. Create another virtual key.',
+      'budget: an earlier version created this virtual key, and does not count its calls. Create another virtual key.',
   });
 
 /**

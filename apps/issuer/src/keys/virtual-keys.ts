@@ -93,7 +93,7 @@ export const getVirtualKey = route(
 type Deps = Pick<RouteDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
 
 /**
- * Writes a virtual key with its credential and, if it has limits, its budget.
+ * Writes a virtual key with its credential and its budget, which counts from the first URL on, so that limits can be set later.
  * @returns its id
  * @throws RefusedError `unknown_provider`, `invalid_request`
  */
@@ -108,11 +108,11 @@ export async function storeVirtualKey(
   const credentialId = randomUUID();
   // Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear.
   const sealed = seal(encryptionKeys, key, credentialContext(accountId, credentialId));
-  const budgetId = budget ? randomUUID() : null;
+  const budgetId = randomUUID();
   const createdAt = new Date(now());
   await db.transaction(async (tx) => {
     await tx.insert(credentials).values({ id: credentialId, accountId, sealed, createdAt });
-    if (budgetId !== null) await tx.insert(budgets).values({ id: budgetId, ...limitsOf(accountId, budget) });
+    await tx.insert(budgets).values({ id: budgetId, ...limitsOf(accountId, budget) });
     const row = { id, accountId, name, provider, credentialId, config: config ?? null, budgetId, createdAt };
     await tx.insert(virtualKeys).values(row);
     const target = { kind: 'virtual_key', id } as const;

@@ -70,8 +70,9 @@ export const virtualKeyChange = z
         )
         .refine(hasField, SOME_OF_BUDGET)
         .meta({ minProperties: 1 })
+        .nullable()
         .optional()
-        .meta({ description: 'The limits of its budget. A virtual key without one cannot get one.' }),
+        .meta({ description: 'The limits of its budget. null: none. The counted figures stay.' }),
     },
     expected('a JSON object'),
   )

@@ -168,7 +168,10 @@ export const virtualKeyRequest = z
           )
           .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, BUDGET)
           .meta(givenOneOf('max_uses', 'cost_limit')),
-      ).meta({ description: 'Limits over all URLs issued with it, in addition to the limits of each URL.' }),
+      ).meta({
+        description:
+          'Limits over all URLs issued with it, in addition to the limits of each URL. Left out: none. A change can set them later.',
+      }),
     },
     expected('a JSON object'),
   )
@@ -216,7 +219,10 @@ export const virtualKeyAnswer = z
     name: z.string(),
     provider: z.string(),
     config: z.record(z.string(), z.unknown()).nullable(),
-    budget: budget.nullable(),
+    budget: budget.nullable().meta({
+      description:
+        'Its limits, and the uses and spending of all its URLs. null: an earlier version created it, and counted none.',
+    }),
     version: z.int().meta({ description: '1. Every rotation adds 1.' }),
     revision: z.int().meta({ description: '1. Every change of its name, config or budget adds 1.' }),
     created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
