@@ -57,6 +57,8 @@ function refuse({ code, status, form }: Refused, id: number, response: ServerRes
 const STATE = 'state "ü"';
 const VERSION = { 'mcp-protocol-version': '2026-07-28' };
 const PRICE = 500;
+/** That of the stack. */
+const UPSTREAM_TIMEOUT_MS = 60_000;
 const issue = (policy: object = {}) =>
   stack.issueMcp({
     servers: [{ name: 'a', url: upstream.url, transport: 'http', pricing: { default: PRICE } }],
@@ -116,8 +118,8 @@ test('ten rounds are one use, and the eleventh is another', async () => {
 });
 
 describe('a state', () => {
-  const first = async () => {
-    const answer = await issue();
+  const first = async (policy: object = {}) => {
+    const answer = await issue(policy);
     const url = urlOf(answer, 'a');
     return { answer, url, state: stateIn(await round(url)) };
   };
@@ -201,14 +203,35 @@ describe('a state', () => {
     await expectUses(answer, 1);
   });
 
-  test('does not pass after the end of its URL, as no request does', async () => {
-    const { answer, url, state } = await first();
+  test('after the end of its URL passes once, with its place, at any gateway; all else is expired', async () => {
+    const { answer, url, state } = await first({ expires_in: 600, concurrent_calls: 1 });
+    const other = await first({ expires_in: 600 });
     aheadMs = answer.expires_at * 1_000 - Date.now() + 1_000;
     came = [];
-    expect(outcomes(await round(url, { state }))).toEqual(['token_expired']);
+    for (const wrong of [{}, { state, args: { seat: 2 } }, { state, tool: 'list' }, { state: other.state }])
+      expect(outcomes(await round(url, wrong)), JSON.stringify(wrong)).toEqual(['token_expired']);
     expect(came).toEqual([]);
+    const late = await Promise.all(Array.from({ length: 6 }, (_, i) => round(url, { state }, i % 2)));
+    expect(tally(late)).toEqual({ ran: 1, token_expired: 5 });
+    // The server may ask again.
+    const next = late.map(stateIn).find(Boolean);
+    expect(outcomes(await round(url, { state: next }, 1))).toEqual(['ran']);
+    expect(outcomes(await round(url, { state: next }))).toEqual(['token_expired']);
+    expect(came).toEqual([STATE, STATE]);
     aheadMs = 0;
     await expectUses(answer, 1);
+  });
+
+  test('after the end of its URL passes for as long as a call may take', async () => {
+    const { answer, url, state } = await first({ expires_in: 600 });
+    came = [];
+    frozenMs = Date.now();
+    const endMs = answer.expires_at * 1_000 + UPSTREAM_TIMEOUT_MS - frozenMs;
+    aheadMs = endMs;
+    expect(outcomes(await round(url, { state }))).toEqual(['token_expired']);
+    expect(came).toEqual([]);
+    aheadMs = endMs - 1_000;
+    expect(outcomes(await round(url, { state }))).toEqual(['ran']);
   });
 
   test('of another URL is unknown', async () => {

@@ -19,7 +19,7 @@ import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import { asCall } from './as-call.ts';
 import { takeRound } from './ids/rounds.ts';
-import { identifyLate, readLate } from './late.ts';
+import { EXPIRED, identifyLate, readLate } from './late.ts';
 import {
   announceRequests,
   cancelOnStream,
@@ -155,6 +155,11 @@ async function serve(
   if ('refusal' in begun) return refused(begun.refusal);
   const round = await takeRound(deps, grant, read.rounds);
   const charged = round ? [] : priced.charged;
+  // Its state is old or has passed: it would be a call of its own.
+  if (late && read.rounds && !round) {
+    begun.end();
+    return refused(EXPIRED);
+  }
   const own = { report, incoming, outgoing, bodyMemory, beganMs, policy, server, round, charged, begun };
   const call = asCall(identified, read, own);
   const failed = await chargeAndRun(deps, call).finally(begun.end);

@@ -4,9 +4,10 @@ import { mayBeLarge, readDecoded } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { takeWork } from '../share/read-quota.ts';
 import type { Listing } from './ids/list-ids.ts';
+import { mayHaveRounds, roundsOf } from './ids/rounds.ts';
 import { unsealBody } from './ids/unseal-body.ts';
 import type { McpDeps } from './mcp-deps.ts';
-import { type Message, type Messages, readMessages, scanMessages } from './messages.ts';
+import { checkHeaders, type Message, type Messages, readMessages, scanMessages } from './messages.ts';
 import { type Identified, identifyExpired, type McpCall } from './request.ts';
 
 /** The longest that a call runs after the end of its URL. */
@@ -16,8 +17,8 @@ export const lastEndMs = (
 ): number => expiresAtMs + upstreamTimeoutMs;
 
 /**
- * Identifies a request with an expired URL that may belong to a call that was admitted before: the rest of its stream, or a message to its
- * server. Undefined if it cannot.
+ * Identifies a request with an expired URL that may belong to a call that was admitted before: the rest of its stream, a message to its
+ * server, or a further round. Undefined if it cannot.
  */
 export function identifyLate(
   deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory' | 'now' | 'upstreamTimeoutMs'>,
@@ -54,19 +55,23 @@ export async function readLate(
     (most) => scanMessages(whole.bytes, most),
     SMALL_BODY_BYTES,
   );
-  const read = readMessages(whole.bytes, undefined, scan);
+  const read = readMessages(whole.bytes, undefined, scan, mayHaveRounds(incoming.headers));
   if ('refusal' in read) return { refusal: EXPIRED, isRead: true };
   const { messages } = read;
   const body = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);
+  if ('refusal' in body) return { refusal: EXPIRED, messages, isRead: true };
+  const rounds = roundsOf(deps.encryptionKeys, grant, messages);
+  // Its state was sealed with what the request asks for, which was judged at the first round.
+  if (rounds?.before && !endpoint && !checkHeaders(incoming.headers, messages))
+    return { messages, body, taskId: undefined, rounds };
   // A stream of the older transport stays after the end only while a call is open on it.
   const belongs =
     areOfCalls(messages) &&
-    !('refusal' in body) &&
     (!endpoint || (await deps.listeners.hasStream(grant.partition, endpoint.channel).catch(() => false)));
   return belongs ? { messages, body, taskId: undefined } : { refusal: EXPIRED, messages, isRead: true };
 }
 
-const EXPIRED: Refusal = { code: 'token_expired' };
+export const EXPIRED: Refusal = { code: 'token_expired' };
 
 /** Whether all messages of a POST belong to calls under way, and begin nothing: answers to the server, progress and cancellations. */
 function areOfCalls({ all, ids = [] }: Messages): boolean {
