@@ -320,7 +320,8 @@ describe('a template', () => {
 
   test('that is changed holds for later users, and for windows to come of those whose budget was not changed', async () => {
     const { stack: of } = await account();
-    const anchor = Math.floor(Date.now() / 1000) + 6;
+    // The first window ends then, after all of its calls, also on a busy machine.
+    const anchor = Math.floor(Date.now() / 1000) + 15;
     const scope = { external_user: '*' };
     const template = await create(of, { scope, max_uses: 1, window: 'hour', anchor });
     const url = async (user: string) => urlOf(of, { external_user: user });
@@ -332,7 +333,7 @@ describe('a template', () => {
     expect(await is(ada)).toBe('uses_exhausted');
     const cleo = await url('cleo');
     expect([await is(cleo), await is(cleo, 1), await is(cleo)]).toEqual(['ok', 'ok', 'uses_exhausted']);
-    expect(await eventually(async () => (await is(ada)) === 'ok' || undefined)).toBe(true);
+    expect(await eventually(async () => (await is(ada)) === 'ok' || undefined, 40_000)).toBe(true);
     expect([await is(ada, 1), await is(ada)]).toEqual(['ok', 'uses_exhausted']);
     expect(await is(bob)).toBe('uses_exhausted');
   });
