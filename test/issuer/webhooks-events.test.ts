@@ -85,9 +85,9 @@ function told<T extends WebhookEvent['type']>(endpoint: Endpoint, type: T): Data
   return [...byId.values()].filter((event) => event.type === type).map((event) => event.data as Data<T>);
 }
 
-describe('session.threshold', () => {
+describe('a threshold', () => {
   test('announces 50, 80 and 100 percent of each limit once, while two issuers drain', async () => {
-    const endpoint = await listen('session.threshold');
+    const endpoint = await listen('grant.threshold');
     const { url, session_id } = await issue(stack, {
       max_uses: 10,
       cost_limit: 1_000,
@@ -105,7 +105,7 @@ describe('session.threshold', () => {
       { uses: 6, cost: 700 },
     ]);
     await quiet(stack);
-    const seen = told(endpoint, 'session.threshold');
+    const seen = told(endpoint, 'grant.threshold');
     expect(seen.map(({ limit, percent }) => `${limit} ${percent}`).sort()).toEqual([
       'cost_limit 100',
       'cost_limit 50',
@@ -117,7 +117,6 @@ describe('session.threshold', () => {
     expect(seen[0]).toEqual({
       session_id,
       grant_id: claimsOf(stack, url).jti,
-      virtual_key: null,
       external_session: 'chat-1',
       external_user: 'user-7',
       percent: 50,
@@ -129,7 +128,7 @@ describe('session.threshold', () => {
   });
 
   test('announces the budget of a virtual key, and nothing for a URL without limits', async () => {
-    const endpoint = await listen('session.threshold');
+    const endpoint = await listen('virtual_key.threshold', 'grant.threshold');
     const virtualKey = await addVirtualKey(stack, await ownAccount(stack), { budget: 2 });
     const { url } = await stack.issue({
       provider: 'openai',
@@ -139,15 +138,14 @@ describe('session.threshold', () => {
     });
     expect((await fetch(url)).status).toBe(200);
     await arrived(endpoint, 1);
-    const [seen] = told(endpoint, 'session.threshold');
-    expect(seen).toMatchObject({
-      session_id: null,
-      grant_id: null,
+    const [seen] = told(endpoint, 'virtual_key.threshold');
+    expect(seen).toEqual({
       virtual_key: virtualKey,
       percent: 50,
       limit: 'max_uses',
       max_uses: 2,
-      settled: { used: 1 },
+      cost_limit: null,
+      settled: { used: 1, spent: expect.any(Number) },
     });
   });
 });
@@ -369,7 +367,7 @@ describe('an account', () => {
   test('gets only its own events, and each endpoint only its subscribed types', async () => {
     const other = await addAccount(stack);
     const usage = await listen('usage.settled');
-    const thresholds = await listen('session.threshold', 'session.exhausted');
+    const thresholds = await listen('grant.threshold', 'session.exhausted');
     const all = await listen();
     const body = { provider: 'openai', path: '/v1/models', client_api_key: 'sk-1', max_uses: 1 };
     const foreign = await send(stack, { apiKey: other.apiKey, body });
@@ -384,9 +382,9 @@ describe('an account', () => {
         .map((event) => event.type)
         .sort();
     expect(types(usage)).toEqual(['usage.settled']);
-    const levels = Array.from({ length: 3 }, () => 'session.threshold');
-    expect(types(thresholds)).toEqual(['session.exhausted', ...levels]);
-    expect(types(all)).toEqual(['session.exhausted', ...levels, 'usage.settled']);
+    const levels = Array.from({ length: 3 }, () => 'grant.threshold');
+    expect(types(thresholds)).toEqual([...levels, 'session.exhausted']);
+    expect(types(all)).toEqual([...levels, 'session.exhausted', 'usage.settled']);
     expect(await rowsOf(other.id)).toEqual([]);
   });
 

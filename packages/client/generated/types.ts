@@ -1926,7 +1926,7 @@ export interface components {
             /** @description The https URL that events are sent to by POST. Its address must be public. */
             url: string;
             /** @description Types of events to send. Left out: all except audit.entry. */
-            events?: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events?: ("session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             /** @description Your description of it. */
             description?: string | null;
         };
@@ -1935,7 +1935,7 @@ export interface components {
             id: string;
             url: string;
             /** @description null: all except audit.entry. */
-            events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events: ("session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in whole seconds. */
             created_at: number;
@@ -1967,7 +1967,7 @@ export interface components {
             id: string;
             url: string;
             /** @description null: all except audit.entry. */
-            events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events: ("session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in whole seconds. */
             created_at: number;
@@ -1998,7 +1998,7 @@ export interface components {
             /** @description Where events are sent from now on, also those whose delivery is under way. The secret stays. */
             url?: string;
             /** @description Types of events that happen from now on. null: all except audit.entry. */
-            events?: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events?: ("session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             /** @description Your description of it. null: none. */
             description?: string | null;
         };
@@ -2011,7 +2011,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            type: "session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
+            type: "session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
             /** @enum {string} */
             status: "pending" | "delivered" | "failed";
             /** @description Attempts since it was created or replayed. */

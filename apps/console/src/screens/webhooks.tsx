@@ -40,7 +40,8 @@ type EventType = NonNullable<Webhook['events']>[number];
 /** Every type of event, in the order of the API. */
 const EVENTS = Object.keys({
   'session.exhausted': true,
-  'session.threshold': true,
+  'grant.threshold': true,
+  'virtual_key.threshold': true,
   'budget.threshold': true,
   'budget.exhausted': true,
   'budget.reset': true,

@@ -22,7 +22,7 @@ type Grant = typeof grants.$inferSelect;
 type SessionCrossing = Crossing<(typeof LEVELS)[number]> & { readonly limit: 'max_uses' | 'cost_limit' };
 
 /**
- * Records `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
+ * Records `grant.threshold` or `virtual_key.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
  * announced once: the budget stores the highest one, under the lock of its row. It does so even without a subscriber,
  * so that a new endpoint is not notified about earlier levels.
  */
@@ -69,24 +69,18 @@ async function findGrants(
 }
 
 function thresholdEvents({ budget, limit, levels }: SessionCrossing, grant: Grant): AccountEvent[] {
-  const owner = isOwn(budget, grant)
-    ? { ...ownerOf(grant), virtual_key: null }
-    : {
-        session_id: null,
-        grant_id: null,
-        virtual_key: grant.virtualKeyId,
-        external_session: null,
-        external_user: null,
-      };
   const timestamp = new Date().toISOString();
-  return levels.map((percent) => ({
-    accountId: grant.accountId,
-    event: {
-      type: 'session.threshold',
-      timestamp,
-      data: { ...owner, percent, limit, ...figuresOf(budget) },
-    },
-  }));
+  return levels.map((percent) => {
+    const reached = { percent, limit, ...figuresOf(budget) };
+    const event = isOwn(budget, grant)
+      ? { type: 'grant.threshold' as const, timestamp, data: { ...ownerOf(grant), ...reached } }
+      : {
+          type: 'virtual_key.threshold' as const,
+          timestamp,
+          data: { virtual_key: grant.virtualKeyId ?? '', ...reached },
+        };
+    return { accountId: grant.accountId, event };
+  });
 }
 
 /**

@@ -102,6 +102,8 @@ const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 86
 const event = <T extends string, D extends z.ZodRawShape>(type: T, description: string, data: D) =>
   z.strictObject({ type: z.literal(type), timestamp, data: z.strictObject(data) }).meta({ description });
 
+const percent = z.union([z.literal(50), z.literal(80), z.literal(100)]);
+
 /** The body of every delivery. */
 export const webhookEvent = z.discriminatedUnion('type', [
   event('session.exhausted', 'A limit is reached, and the session has no active grant left.', {
@@ -110,18 +112,18 @@ export const webhookEvent = z.discriminatedUnion('type', [
     ...external,
     ...limitReached,
   }),
-  event(
-    'session.threshold',
-    '50, 80 or 100 percent of a limit are settled. The budget is that of a grant, a bundle or a virtual key.',
-    {
-      session_id: z.guid().nullable().meta({ description: "null where the limit is a virtual key's." }),
-      grant_id: z.guid().nullable(),
-      virtual_key: z.string().nullable(),
-      ...external,
-      percent: z.union([z.literal(50), z.literal(80), z.literal(100)]),
-      ...limitReached,
-    },
-  ),
+  event('grant.threshold', '50, 80 or 100 percent of a limit of a URL or a bundle are settled.', {
+    session_id: z.guid(),
+    grant_id: z.guid().meta({ description: 'For a bundle, its own grant.' }),
+    ...external,
+    percent,
+    ...limitReached,
+  }),
+  event('virtual_key.threshold', '50, 80 or 100 percent of a limit of a virtual key are settled.', {
+    virtual_key: z.string(),
+    percent,
+    ...limitReached,
+  }),
   event(
     'budget.threshold',
     'A percentage of a limit is settled in a window of a shared budget: one of its `thresholds`.',

@@ -11,7 +11,8 @@ const DESCRIPTION_MAX_CHARS = 255;
 /** Types of events that an endpoint can receive. */
 export const WEBHOOK_EVENTS = [
   'session.exhausted',
-  'session.threshold',
+  'grant.threshold',
+  'virtual_key.threshold',
   'budget.threshold',
   'budget.exhausted',
   'budget.reset',
