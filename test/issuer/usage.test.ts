@@ -251,7 +251,22 @@ describe('refused', () => {
       'groupby: this field is not known (did you mean group_by?).',
     );
     expect(await told('from=0&from=1')).toBe('from: this parameter appears twice.');
+    expect(await told('from=0&group_by=day&group_by=day')).toContain('group_by: ');
   });
+
+  test.each(['group_by=model&group_by=day', 'group_by=model,day', 'group_by=model%2Cday'])(
+    'of several dimensions may name each by a parameter of its own (%s)',
+    async (query) => {
+      const of = await fresh(stack);
+      const sent = await send(of, { method: 'GET', path: `/v1/usage?from=0&${query}` });
+      expect(JSON.parse(sent.text)).toMatchObject({ group_by: ['model', 'day'] });
+      const hours = await send(of, {
+        method: 'GET',
+        path: '/v1/usage/hours?group_by=model&group_by=provider',
+      });
+      expect(hours.status, hours.text).toBe(200);
+    },
+  );
 
   // The embedded engine ends no statement by itself.
   test.skipIf(!process.env.TEST_DATABASE_URL)(

@@ -2575,6 +2575,8 @@ export interface operations {
                 outcome?: "passed" | "provider_error" | "provider_refused" | "provider_unreachable" | "provider_timeout" | "answer_broken" | "holder_left" | "cut" | "credential_refused" | "gateway_error" | "lease_ended" | "under_way" | "refunded" | "failed" | "refused" | "all";
                 /** @description Only calls that failed so: an error code, or one of the others of the field `failure`. */
                 failure?: string;
+                /** @description `csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json. */
+                format?: "json" | "csv" | "ndjson";
             };
             header?: never;
             path?: never;
@@ -2589,6 +2591,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallPage"];
+                    "text/csv": string;
+                    "application/x-ndjson": string;
                 };
             };
         };

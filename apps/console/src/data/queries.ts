@@ -126,7 +126,9 @@ export const useCalls = (filters: Filters) =>
   usePages(['calls', filters], (at) => {
     const { from, to, ...others } = filters;
     const times = { ...(from && { from: moment(from) }), ...(to && { to: moment(to) }) };
-    return presign.listCalls({ ...others, ...times, ...at } as Input<'listCalls'>);
+    return presign.listCalls({ ...others, ...times, ...at, format: 'json' } as Input<'listCalls'> & {
+      format: 'json';
+    });
   });
 
 /** A call that has just ended appears a moment later: its page is asked for again, so often. */

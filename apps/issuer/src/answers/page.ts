@@ -6,7 +6,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 type Order = { readonly createdAt: PgColumn; readonly id: PgColumn };
 
 /** A row with its place in the list. */
-type Placed = { readonly id: string; readonly micros: string };
+export type Placed = { readonly id: string; readonly micros: string };
 
 /** The time of creation in microseconds. A JavaScript date has milliseconds, too coarse to continue from. */
 export const micros = (createdAt: PgColumn) =>

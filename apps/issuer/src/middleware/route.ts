@@ -173,14 +173,22 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudge
   };
 }
 
+/** Parameters with several values. Some clients send one parameter for each value, and others separate them by commas. */
+const LISTS: ReadonlySet<string> = new Set(['group_by']);
+
 /**
  * The query's parameters.
  * @throws RefusedError when a known parameter appears twice, because either value could be the intended one
  */
 function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string> {
   const all = Object.entries(c.req.queries());
-  const twice = all.find(([name, values]) => Object.hasOwn(shape, name) && values.length > 1)?.[0];
-  if (twice === undefined) return Object.fromEntries(all.map(([name, values]) => [name, values[0] ?? '']));
+  const isTwice = ([name, values]: (typeof all)[number]) =>
+    Object.hasOwn(shape, name) && !LISTS.has(name) && values.length > 1;
+  const twice = all.find(isTwice)?.[0];
+  if (twice === undefined)
+    return Object.fromEntries(
+      all.map(([name, values]) => [name, LISTS.has(name) ? values.join(',') : (values[0] ?? '')]),
+    );
   const message = `${twice}: this parameter appears twice.`;
   throw new RefusedError({ code: 'invalid_request', param: twice, message });
 }

@@ -1,9 +1,11 @@
 import {
   type CallSummary,
   type CallsQuery,
+  type Cursor,
   callAnswer,
   callPage,
   callParams,
+  callSummary,
   callsQuery,
   RefusedError,
   UNFAILED,
@@ -11,6 +13,7 @@ import {
 import { ledger, refusedCalls } from '@presign/schema/ledger-tables';
 import type { Database } from '@presign/service/database';
 import { and, asc, eq, notInArray, type SQL, sql } from 'drizzle-orm';
+import { exportList, formatOf } from '../answers/export.ts';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import { inTurn } from '../middleware/in-time.ts';
@@ -34,20 +37,35 @@ export const listCalls = route(
     scope: 'read',
     query: callsQuery,
     answer: callPage,
+    texts: ['text/csv', 'application/x-ndjson'],
   },
-  ({ db }) => {
+  ({ db, log }) => {
     const take = inTurn();
     return async ({ apiKey: { accountId }, query, c }) => {
-      const { outcome } = query;
-      const rows = await take(c, async () => [
-        ...(outcome === 'refused' ? [] : await settledCalls(db, accountId, query)),
-        ...(outcome === 'refused' || outcome === 'all' ? await refused(db, accountId, query) : []),
-      ]);
-      const inOrder = rows.sort((a, b) => (isNewer(a, b) ? -1 : 1)).slice(0, query.limit + 1);
-      return pageOfRows(inOrder, query.limit, ({ call }) => call);
+      const read = (cursor: Cursor | undefined, limit: number) =>
+        take(c, () => readCalls(db, accountId, { ...query, cursor, limit }));
+      const entryOf = ({ call }: Listed) => call;
+      const format = formatOf(c, query.format);
+      if (format !== 'json')
+        return exportList(c, log, format, { name: 'calls', columns: COLUMNS, cells: cellsOf, entryOf, read });
+      return pageOfRows(await read(query.cursor, query.limit), query.limit, entryOf);
     };
   },
 );
+
+/** CSV has a column for each field of a call. */
+const COLUMNS = Object.keys(callSummary.shape) as (keyof CallSummary)[];
+const cellsOf = (call: CallSummary) => COLUMNS.map((name) => call[name]);
+
+/** The calls of a page, and one more if there is a next page. */
+async function readCalls(db: Database, accountId: string, query: CallsQuery): Promise<Listed[]> {
+  const { outcome, limit } = query;
+  const rows = [
+    ...(outcome === 'refused' ? [] : await settledCalls(db, accountId, query)),
+    ...(outcome === 'refused' || outcome === 'all' ? await refused(db, accountId, query) : []),
+  ];
+  return rows.sort((a, b) => (isNewer(a, b) ? -1 : 1)).slice(0, limit + 1);
+}
 
 type Listed = { readonly id: string; readonly micros: string; readonly call: CallSummary };
 

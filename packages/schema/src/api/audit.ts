@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { TIME_FORM, time, unixSeconds } from '../fields/fields.ts';
-import { pageOf, pageQuery } from '../fields/page.ts';
+import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
 import { name } from './reports.ts';
 
 /** Everything that a change can be done to, by the name of its id. */
@@ -52,9 +52,6 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 const ACTION = `expected one of ${AUDIT_ACTIONS.join(', ')}`;
 const TARGET = `expected one of ${AUDIT_TARGETS.join(', ')}`;
 
-/** The forms of an answer of `GET /v1/audit`. */
-export const AUDIT_FORMATS = ['json', 'csv', 'ndjson'] as const;
-
 /** Query of `GET /v1/audit`. */
 export const auditQuery = pageQuery.extend({
   from: time.optional().meta({ description: `Changes at this time or later. ${TIME_FORM}.` }),
@@ -68,13 +65,7 @@ export const auditQuery = pageQuery.extend({
     .optional()
     .meta({ description: 'Only changes of something of this kind.' }),
   target_id: name.optional().meta({ description: 'Only changes of what has this id.' }),
-  format: z
-    .enum(AUDIT_FORMATS, `expected one of ${AUDIT_FORMATS.join(', ')}`)
-    .optional()
-    .meta({
-      description:
-        '`csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json.',
-    }),
+  format: listFormat,
 });
 export type AuditQuery = z.output<typeof auditQuery>;
 

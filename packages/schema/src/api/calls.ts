@@ -10,7 +10,7 @@ import {
   time,
   unixSeconds,
 } from '../fields/fields.ts';
-import { pageOf, pageQuery } from '../fields/page.ts';
+import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
 import { OUTCOME_NAMES, outcome } from './call-outcomes.ts';
 import { refusal } from './refused.ts';
 import { name } from './reports.ts';
@@ -39,6 +39,7 @@ export const callsQuery = pageQuery.extend({
   failure: z.string().max(64).optional().meta({
     description: 'Only calls that failed so: an error code, or one of the others of the field `failure`.',
   }),
+  format: listFormat,
 });
 export type CallsQuery = z.output<typeof callsQuery>;
 

@@ -35,6 +35,18 @@ export const pageQuery = z.strictObject(
   QUERY,
 );
 
+/** The forms of a list that can be exported. */
+export const LIST_FORMATS = ['json', 'csv', 'ndjson'] as const;
+export type ListFormat = (typeof LIST_FORMATS)[number];
+
+export const listFormat = z
+  .enum(LIST_FORMATS, `expected one of ${LIST_FORMATS.join(', ')}`)
+  .optional()
+  .meta({
+    description:
+      '`csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json.',
+  });
+
 export type PageQuery = z.output<typeof pageQuery>;
 
 /** The answer of every list: newest first. `next_cursor` is the cursor of the next page, or null on the last one. */
