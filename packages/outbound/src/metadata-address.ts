@@ -60,6 +60,8 @@ const ADDRESSES: ReadonlySet<string> = new Set([
   '100.100.100.200',
   // Volcano Engine and BytePlus (https://docs.byteplus.com/en/docs/ecs/Viewing-instance-metadata).
   '100.96.0.96',
+  // UCloud (https://docs.ucloud.cn/uhost/guide/metadata/metadata-server).
+  '100.80.80.80',
   // Tencent Cloud, before metadata.tencentyun.com had a link-local address.
   '100.88.222.5',
   // Oracle Cloud Classic.

@@ -19,6 +19,7 @@ const V4 = [
   ['Azure', '168.63.129.16'],
   ['Alibaba Cloud', '100.100.100.200'],
   ['Volcano Engine', '100.96.0.96'],
+  ['UCloud', '100.80.80.80'],
   ['Oracle Cloud Classic', '192.0.0.192'],
   ['Equinix Metal', '192.80.8.124'],
 ] as const;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { answerHeaderProblem } from '../answers/answer-headers.ts';
 import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';
 import { type Declared, strictestPlaces } from '../bounds/declared.ts';
-import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
+import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
 import { isJsonObject } from '../json.ts';
 import { checkCallPath } from '../path.ts';
 import type { Provider } from '../provider.ts';
@@ -265,7 +265,19 @@ function extended(
     free: bases.flatMap(({ free = [] }) => free),
     answerHeaders: bases.flatMap(({ answerHeaders = [] }) => answerHeaders),
     slashedIds: bases.flatMap(({ slashedIds = [] }) => slashedIds),
+    ...(bases.length > 1 && {
+      cacheWrites: (model: string) => dearestWrites(bases.flatMap((base) => base.cacheWrites?.(model) ?? [])),
+    }),
     rules,
     refusals,
   };
 }
+
+/** Each may be the one whose models it serves. */
+const dearestWrites = (all: readonly CacheWrites[]): CacheWrites | undefined =>
+  all.length === 0
+    ? undefined
+    : {
+        short: Math.max(...all.map(({ short }) => short)),
+        hour: Math.max(...all.map(({ hour }) => hour)),
+      };

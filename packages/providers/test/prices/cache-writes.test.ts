@@ -181,4 +181,20 @@ describe('a cache write of an hour', () => {
     expect(pricing?.cost({ ...written(1_000), cache_write_1h_tokens: 0 })).toBe(short);
     expect(pricing?.cost(written(1_000))).toBe(hour);
   });
+
+  test.each([
+    ['anthropic', 'openai'],
+    ['openai', 'anthropic'],
+    ['openai', 'openrouter', 'anthropic'],
+  ])('holds for a server that extends %s and %s, in whatever order', (...names) => {
+    const price = { input: 1_000_000, output: 1_000_000 };
+    const acme = {
+      extends: names,
+      base_url: 'https://a.example',
+      pricing: { 'claude-x': price, 'x-1': price },
+    };
+    const provider = loadProviders(JSON.stringify({ acme })).get('acme');
+    const cost = (model: string) => provider && pricingOf(provider, model, NOW)?.cost(written(1_000));
+    expect([cost('claude-x'), cost('x-1')]).toEqual([2_000, 1_000]);
+  });
 });
