@@ -69,6 +69,40 @@ describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
   });
 
+  test('a further round of an MCP call is refused as an outage, also after the end of its URL', async () => {
+    servers.behaves = ({ method, body }, response) => {
+      if (method !== 'POST') return false;
+      const { id } = JSON.parse(body) as { id: number };
+      const result = { resultType: 'input_required', inputRequests: {}, requestState: 'state' };
+      response.setHeader('content-type', 'application/json');
+      return response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    };
+    let aheadMs = 0;
+    const gateway = await stack.addGateway({ now: () => Date.now() + aheadMs });
+    const issued = await stack.issueMcp({
+      servers: [{ name: 'a', url: servers.url, transport: 'http' }],
+      ...{ max_uses: 1, expires_in: 60 },
+    });
+    const url = gateway + urlOf(issued, 'a').slice(stack.gatewayUrls[0]?.length);
+    const asked = toolCall('run');
+    const round = (requestState?: string) => {
+      const further = requestState && { requestState, inputResponses: {} };
+      const params = { ...asked.params, ...further };
+      return post(url, { ...asked, params }, { 'mcp-protocol-version': '2026-07-28' });
+    };
+    const { messages } = await round();
+    const { requestState } = (messages[0]?.result ?? {}) as { requestState?: string };
+    await setLimit(1_000_000);
+    for (const ms of [0, 61_000]) {
+      aheadMs = ms;
+      expect(outcomes(await round(requestState))).toEqual(['limits_unavailable']);
+    }
+    await setLimit(0);
+    expect(outcomes(await round(requestState))).toEqual(['ran']);
+    expect(outcomes(await round(requestState))).toEqual(['token_expired']);
+    servers.behaves = undefined;
+  });
+
   test('a call admitted before is settled, and its URL can be revoked', async () => {
     const url = await issue();
     providers.answer = async (seen, response, body) => {

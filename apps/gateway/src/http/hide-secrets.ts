@@ -55,6 +55,8 @@ export class Secrets {
   }
 }
 
+export const NO_SECRETS = new Secrets([]);
+
 /** Masks secrets in an answer that passes in pieces. Only bytes that may begin a secret wait for the next piece. */
 export class SecretMask {
   readonly #secrets: Secrets;

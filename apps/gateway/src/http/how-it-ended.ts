@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type CallEnd, type CallRecord, RETRY_COUNT_MAX, USER_AGENT_MAX_CHARS } from '@presign/schema';
-import type { CallReport } from '../call-report.ts';
 import type { Ended, Why } from './forward.ts';
 
 /** The failures that an answer which is missing or incomplete is recorded with. A refusal may say less: a holder who has left gets none. */
@@ -36,13 +35,16 @@ export function failureOf(
 
 type Times = Pick<CallEnd, 'fby' | 'tot' | 'own'>;
 
+/** Moments of `performance.now()`, 0 for none, and how long the provider and the body took, in ms. */
+type Timed = {
+  readonly beganAt: number;
+  readonly firstByteAt: number;
+  readonly upstreamMs: number;
+  readonly bodyMs: number;
+};
+
 /** The times of a call that has ended, for the ledger. */
-export function timesOf({
-  beganAt,
-  firstByteAt,
-  upstreamMs,
-  bodyMs,
-}: Pick<CallReport, 'beganAt' | 'firstByteAt' | 'upstreamMs' | 'bodyMs'>): {
+export function timesOf({ beganAt, firstByteAt, upstreamMs, bodyMs }: Timed): {
   readonly [F in keyof Times]: Times[F] | undefined;
 } {
   const ms = performance.now() - beganAt;

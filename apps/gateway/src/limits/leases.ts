@@ -11,7 +11,6 @@ import { PARTITIONS } from '@presign/schema';
 import { causeOf } from '@presign/service';
 import type { Logger } from 'pino';
 import { Bag } from '../bag.ts';
-import type { GatewayMetrics } from '../metrics.ts';
 import {
   LEASE_SLOTS,
   LeaseTable,
@@ -51,7 +50,8 @@ type Deps = {
   readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
-  readonly metrics: Pick<GatewayMetrics, 'leasesExpired'>;
+  /** Counts holds whose gateway stopped renewing them. */
+  readonly metrics: { readonly leasesExpired: (holds: number) => void };
   readonly log: Logger;
 };
 

@@ -5,7 +5,7 @@ import type { Refusal } from '@presign/schema';
 import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
-import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
+import { isCoded, MaskedBody, NO_SECRETS, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, isMessage, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { CHUNK_OVERHEAD_BYTES, EventMemory, type Reservation } from '../share/body-memory.ts';
@@ -43,7 +43,7 @@ const KEPT_MAX_BYTES = 1024 * 1024;
 const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
-const [NOTHING_LEFT, NO_SECRETS] = [Buffer.alloc(0), new Secrets([])];
+const NOTHING_LEFT = Buffer.alloc(0);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */

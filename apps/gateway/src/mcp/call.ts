@@ -18,8 +18,7 @@ import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import { asCall } from './as-call.ts';
-import { takeRound } from './ids/rounds.ts';
-import { EXPIRED, identifyLate, readLate } from './late.ts';
+import { freeRound, identifyLate, readLate } from './late.ts';
 import {
   announceRequests,
   cancelOnStream,
@@ -153,13 +152,16 @@ async function serve(
   const isFree = work === 0 || messages?.all.some(listens) === true;
   const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, isFree);
   if ('refusal' in begun) return refused(begun.refusal);
-  const round = await takeRound(deps, grant, read.rounds);
-  const charged = round ? [] : priced.charged;
-  // Its state is old or has passed: it would be a call of its own.
-  if (late && read.rounds && !round) {
+  const free = await freeRound(deps, report.requestId, grant, {
+    rounds: read.rounds,
+    isLate: late !== undefined,
+  });
+  if ('refusal' in free) {
     begun.end();
-    return refused(EXPIRED);
+    return refused(free.refusal);
   }
+  const { round } = free;
+  const charged = round ? [] : priced.charged;
   const own = { report, incoming, outgoing, bodyMemory, beganMs, policy, server, round, charged, begun };
   const call = asCall(identified, read, own);
   const failed = await chargeAndRun(deps, call).finally(begun.end);

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Refusal } from '@presign/schema';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
+import { outageRefusal } from '../http/refuse.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { takeWork } from '../share/read-quota.ts';
 import type { Listing } from './ids/list-ids.ts';
-import { mayHaveRounds, roundsOf } from './ids/rounds.ts';
+import { mayHaveRounds, roundsOf, takeRound } from './ids/rounds.ts';
 import { unsealBody } from './ids/unseal-body.ts';
 import type { McpDeps } from './mcp-deps.ts';
 import { checkHeaders, type Message, type Messages, readMessages, scanMessages } from './messages.ts';
@@ -71,7 +72,23 @@ export async function readLate(
   return belongs ? { messages, body, taskId: undefined } : { refusal: EXPIRED, messages, isRead: true };
 }
 
-export const EXPIRED: Refusal = { code: 'token_expired' };
+/** The round of a request, if it is a further one of a call. After the end of its URL it must be. */
+export async function freeRound(
+  deps: Pick<McpDeps, 'redis' | 'now' | 'log'>,
+  requestId: string,
+  grant: McpCall['grant'],
+  { rounds, isLate }: { readonly rounds: McpCall['rounds']; readonly isLate: boolean },
+): Promise<Pick<McpCall, 'round'> | { readonly refusal: Refusal }> {
+  try {
+    const round = await takeRound(deps, grant, rounds);
+    // Its state is old or has passed: it would be a call of its own.
+    return isLate && rounds && !round ? { refusal: EXPIRED } : { round };
+  } catch (error) {
+    return { refusal: outageRefusal(deps.log, requestId, error) };
+  }
+}
+
+const EXPIRED: Refusal = { code: 'token_expired' };
 
 /** Whether all messages of a POST belong to calls under way, and begin nothing: answers to the server, progress and cancellations. */
 function areOfCalls({ all, ids = [] }: Messages): boolean {

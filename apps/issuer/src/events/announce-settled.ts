@@ -22,9 +22,9 @@ type Grant = typeof grants.$inferSelect;
 type SessionCrossing = Crossing<(typeof LEVELS)[number]> & { readonly limit: 'max_uses' | 'cost_limit' };
 
 /**
- * Records `grant.threshold` or `virtual_key.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
- * announced once: the budget stores the highest one, under the lock of its row. It does so even without a subscriber,
- * so that a new endpoint is not notified about earlier levels.
+ * Records `grant.threshold` or `virtual_key.threshold` for each level that a budget has reached, and `session.exhausted`. A
+ * level of a limit is announced once: the budget stores the highest one, under the lock of its row. It does so even without a
+ * subscriber, so that a new endpoint is not notified about earlier levels.
  */
 export async function announceThresholds(
   tx: Transaction,
@@ -72,14 +72,16 @@ function thresholdEvents({ budget, limit, levels }: SessionCrossing, grant: Gran
   const timestamp = new Date().toISOString();
   return levels.map((percent) => {
     const reached = { percent, limit, ...figuresOf(budget) };
-    const event = isOwn(budget, grant)
-      ? { type: 'grant.threshold' as const, timestamp, data: { ...ownerOf(grant), ...reached } }
-      : {
-          type: 'virtual_key.threshold' as const,
-          timestamp,
-          data: { virtual_key: grant.virtualKeyId ?? '', ...reached },
-        };
-    return { accountId: grant.accountId, event };
+    const { accountId, virtualKeyId } = grant;
+    const event =
+      virtualKeyId === null || isOwn(budget, grant)
+        ? { type: 'grant.threshold' as const, timestamp, data: { ...ownerOf(grant), ...reached } }
+        : {
+            type: 'virtual_key.threshold' as const,
+            timestamp,
+            data: { virtual_key: virtualKeyId, ...reached },
+          };
+    return { accountId, event };
   });
 }
 

@@ -80,7 +80,10 @@ export type FreeRound = {
   readonly giveBack: () => Promise<void>;
 };
 
-/** Takes the state of a round. Undefined if it is too old or has passed before, or if Redis does not answer: the request then costs a use. */
+/**
+ * Takes the state of a round. Undefined if it is too old or has passed before: the request then costs a use.
+ * Throws what ioredis throws.
+ */
 export async function takeRound(
   { redis, now }: { readonly redis: RedisClient; readonly now: () => number },
   { partition }: VerifiedGrant,
@@ -90,6 +93,6 @@ export async function takeRound(
   if (!before || now() - before.atMs > STATE_MS) return undefined;
   const key = keys.round(partition, before.chargeId);
   // Longer than the state is good for, by any gateway's clock.
-  const taken = await takeOnce(redis, key, 2 * STATE_MS).catch(() => false);
+  const taken = await takeOnce(redis, key, 2 * STATE_MS);
   return taken ? { giveBack: () => giveOnce(redis, key).catch(() => {}) } : undefined;
 }
