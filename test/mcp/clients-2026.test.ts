@@ -196,6 +196,23 @@ describe('a server of revision 2026-07-28', () => {
     await driven.close();
   });
 
+  test('refuses a header, and the client repeats its call by itself on a URL of one use', async () => {
+    const servers = [{ name: 'modern', url: server.url, transport: 'http' }];
+    const issued = await stack.issueMcp({ servers, max_uses: 1 });
+    const [url, road] = [issued.servers.modern?.url ?? '', openRoad(stack.gatewayUrls)];
+    const driven = await drive({ ...MODERN, transport: 'http', url, road });
+    const before = server.seen.length;
+    // It does not know yet that the tool takes its region from a header.
+    expect(textOf(await callTool(driven, 'where', { region: 'ulm' }))).toBe('ulm');
+    const regions = server.seen
+      .slice(before)
+      .filter(({ 'mcp-method': method }) => method === 'tools/call')
+      .map((headers) => headers['mcp-param-region']);
+    expect(regions).toEqual([undefined, 'ulm']);
+    expect((await figuresOf(stack, issued.session_id)).used).toBe(1);
+    await driven.close();
+  });
+
   test('notifies a subscriber that a resource has changed, without cost', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const { client, heard } = driven;
