@@ -16,6 +16,7 @@ const steps = await countSteps();
 const { startStack } = await import('../harness/stack.ts');
 const { startUpstream } = await import('../harness/upstream.ts');
 const { least, send } = await import('../issuer/ask.ts');
+const { createVirtualKey } = await import('../issuer/virtual-keys.ts');
 const { generateSigningKey, readSigningKey, signToken } = await import('@presign/crypto');
 const { ERRORS } = await import('@presign/schema');
 
@@ -186,7 +187,16 @@ const ISSUER: readonly {
   readonly code: string;
   readonly policy: (share: Share) => object;
   readonly ask: (share: Share) => object;
+  /** The config of a virtual key that the request names. */
+  readonly config?: (share: Share) => object;
 }[] = [
+  {
+    what: 'the config of a virtual key beside the one of a policy',
+    code: 'policy_forbids',
+    policy: (share) => ({ config: { max_tokens: 5, ...fields(199, share, 'p') } }),
+    ask: () => ({}),
+    config: (share) => ({ ...fields(199, share), max_output_tokens: 9 }),
+  },
   {
     what: 'a config beside the one of a policy',
     code: 'policy_forbids',
@@ -221,15 +231,21 @@ const ISSUER: readonly {
 ];
 
 describe('a URL that is not issued', () => {
-  test.each(ISSUER)('for $what takes steps in proportion to the request', async ({ code, policy, ask }) => {
-    const refusal = async (key: string, share: Share) => {
-      const answer = await stack.presign({ ...least, ...ask(share) }, { authorization: `Bearer ${key}` });
+  test.each(ISSUER)('for $what takes steps in proportion to the request', async (row) => {
+    const { code, policy, ask, config } = row;
+    const { client_api_key, ...rest } = least;
+    const refusal = async (key: string, body: object) => {
+      const answer = await stack.presign(body, { authorization: `Bearer ${key}` });
       expect(await answer.json()).toMatchObject({ error: { code } });
     };
     const measure = async (share: Share, enough?: number) => {
       const key = await keyWith(policy(share));
-      await refusal(key, share);
-      return fewest(() => refusal(key, share), enough);
+      const own = config
+        ? { virtual_key: (await createVirtualKey(stack, { config: config(share) })).id }
+        : { client_api_key };
+      const body = { ...rest, ...own, ...ask(share) };
+      await refusal(key, body);
+      return fewest(() => refusal(key, body), enough);
     };
     const half = await measure(0.5);
     expect(await measure(1, 2 * half)).toBeLessThanOrEqual(2 * half);

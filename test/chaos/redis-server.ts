@@ -1,11 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 
 /** A Redis of this run's own, with an append-only file, which may be killed. */
 export type RedisServer = {
@@ -78,7 +79,7 @@ export async function makeRedisIn(
     command,
     remove: async () => {
       await kill();
-      rmSync(folder, { recursive: true, force: true });
+      await removeFolder(folder);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
@@ -8,6 +8,7 @@ import { connectDatabase, type Database, migrateDatabase } from '@presign/servic
 import { sql } from 'drizzle-orm';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN } from '../issuer/issuer-process.ts';
 import { makePostgres, type PostgresServer } from '../issuer/postgres-server.ts';
 import { makeRedis, type RedisServer } from './redis-server.ts';
@@ -44,6 +45,8 @@ type Services = {
   readonly gatewayUrls: readonly [string, string];
   readonly issuerUrl: string;
   readonly apiKey: string;
+  /** The ports of `/metrics`, by the name of the process. */
+  readonly metricsPorts: Readonly<Record<'issuer' | 'gateway-1' | 'gateway-2', number>>;
 };
 
 type Adopt = (remove: () => Promise<unknown>) => void;
@@ -111,10 +114,15 @@ async function mustBeDurable(db: Database): Promise<void> {
 
 async function startServices(stores: Stores, providers: object, adopt: Adopt): Promise<Services> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-chaos-'));
-  adopt(async () => rmSync(folder, { recursive: true, force: true }));
+  adopt(() => removeFolder(folder));
   writeFileSync(join(folder, 'providers.json'), JSON.stringify(providers));
   const [signing, apiKey] = [generateSigningKey(), generateApiKey()];
   const [issuerPort, first, second] = await Promise.all([freePort(), freePort(), freePort()]);
+  const metricsPorts = {
+    issuer: await freePort(),
+    'gateway-1': await freePort(),
+    'gateway-2': await freePort(),
+  };
   const gatewayUrls = [`http://127.0.0.1:${first}`, `http://127.0.0.1:${second}`] as const;
   const env = {
     HOST: '127.0.0.1',
@@ -127,6 +135,7 @@ async function startServices(stores: Stores, providers: object, adopt: Adopt): P
   };
   const issuerEnv = {
     ISSUER_PORT: String(issuerPort),
+    METRICS_PORT: String(metricsPorts.issuer),
     TOKEN_SIGNING_KEY: signing,
     BOOTSTRAP_API_KEY: apiKey,
   };
@@ -136,14 +145,19 @@ async function startServices(stores: Stores, providers: object, adopt: Adopt): P
     HOLD_LEASE_SECONDS: String(LEASE_SECONDS),
   };
   const issuer = serviceOf(ISSUER_MAIN, { ...env, ...issuerEnv }, issuerPort);
-  const gatewayOf = (port: number) =>
-    serviceOf(GATEWAY_MAIN, { ...env, ...gatewayEnv, GATEWAY_PORT: String(port) }, port);
-  const gateways = [gatewayOf(first), gatewayOf(second)] as const;
+  const gatewayOf = (port: number, metrics: number) => {
+    const ports = { GATEWAY_PORT: String(port), METRICS_PORT: String(metrics) };
+    return serviceOf(GATEWAY_MAIN, { ...env, ...gatewayEnv, ...ports }, port);
+  };
+  const gateways = [
+    gatewayOf(first, metricsPorts['gateway-1']),
+    gatewayOf(second, metricsPorts['gateway-2']),
+  ] as const;
   const all = [issuer, ...gateways];
   adopt(() => Promise.all(all.map((each) => each.kill())));
   await Promise.all(all.map((each) => each.start()));
   await Promise.all(gatewayUrls.map((url) => eventually(() => hasNoProblems(url))));
-  return { issuer, gateways, gatewayUrls, issuerUrl: `http://127.0.0.1:${issuerPort}`, apiKey };
+  return { issuer, gateways, gatewayUrls, issuerUrl: `http://127.0.0.1:${issuerPort}`, apiKey, metricsPorts };
 }
 
 /** A gateway answers before the issuer has opened each partition of an empty Redis. */

@@ -83,7 +83,7 @@ describe('a budget', () => {
     ['external_user', 'month', { max_uses: 2, ...zones }],
     ['metadata', 'lifetime', { cost_limit: 100 }],
   ] as const)(
-    'of %s in each %s refuses by its id alone, passes once it is raised, and stops at 0',
+    'of %s in each %s refuses by its id, passes once it is raised, and stops at 0',
     async (kind, window, limits) => {
       const { keyId } = await newCustomer();
       const virtual = await customer.createVirtualKey({ provider: 'openai', name: 'main', key: 'sk-real' });
@@ -100,7 +100,11 @@ describe('a budget', () => {
       const { url } = await customer.presign({ ...chat, ...asked });
       const { error } = await spend(url);
       expect(error).toMatchObject({ limit_of: 'budget', budget: budget.id });
-      for (const hidden of ['limit', 'used', 'remaining', 'name']) expect(error).not.toHaveProperty(hidden);
+      // A budget of one user is shown to the user by default, and the others are not.
+      const isShown = kind === 'external_user';
+      for (const figure of ['limit', 'used'])
+        expect(Object.hasOwn(error ?? {}, figure), figure).toBe(isShown);
+      for (const hidden of ['remaining', 'name']) expect(error).not.toHaveProperty(hidden);
       const { current } = await customer.getBudget({ id: budget.id });
       expect(current?.starts_at).toBeLessThanOrEqual(seconds());
       expect(current?.ends_at ?? Number.POSITIVE_INFINITY).toBeGreaterThan(seconds());

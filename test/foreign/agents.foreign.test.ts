@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import type { Upstream } from '../harness/upstream.ts';
 import { type Everything, startEverything } from '../mcp/everything.ts';
@@ -54,7 +55,7 @@ afterAll(async () => {
   await stack?.close();
   await upstream?.close();
   for (const server of Object.values(sums ?? {})) await server.close();
-  rmSync(project, { recursive: true });
+  await removeFolder(project);
 });
 
 describe.skipIf('skipped' in agents).each(installed)('$name', (agent) => {

@@ -1,4 +1,5 @@
 import { Session } from 'node:inspector/promises';
+import { setFlagsFromString } from 'node:v8';
 
 /**
  * Counts what the services of this process do, by how often V8 runs each block of their code: the same work has the same
@@ -7,6 +8,8 @@ import { Session } from 'node:inspector/promises';
  * Start it before the services are imported: V8 counts no blocks of code that it has compiled already.
  */
 export async function countSteps(): Promise<StepCounter> {
+  // Code that V8 has optimized does not count its calls, and when it optimizes depends on the machine's load.
+  for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag);
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');

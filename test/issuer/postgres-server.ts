@@ -1,11 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 
 /** A Postgres server of this test's own, which it may stop. */
 export type PostgresServer = {
@@ -78,7 +79,7 @@ export async function makePostgres({
   };
   const remove = async () => {
     await stop('SIGQUIT');
-    rmSync(folder, { recursive: true, force: true });
+    await removeFolder(folder);
   };
   const demote = () => writeFileSync(join(data, 'standby.signal'), '');
   await start();

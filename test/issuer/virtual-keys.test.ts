@@ -22,7 +22,11 @@ beforeAll(async () => {
   // 1 microdollar a token of output, nothing for input.
   const pricing = { 'model-1': { input: 0, output: 1_000_000 } };
   const provider = { base_url: upstream.url, pricing };
-  stack = await startStack({ gateways: 2, providers: { openai: provider } });
+  stack = await startStack({
+    gateways: 2,
+    providers: { openai: provider },
+    gateway: { settlingMs: 60_000 },
+  });
 });
 afterAll(async () => {
   await stack.close();

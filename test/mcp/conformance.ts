@@ -1,12 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 
 /** https://github.com/modelcontextprotocol/go-sdk/tree/main/conformance: what the Go SDK itself is judged by. */
@@ -57,7 +58,7 @@ async function main(): Promise<void> {
     process.exitCode = different === 0 ? 0 : 1;
   } finally {
     await stack.close();
-    rmSync(folder, { recursive: true });
+    await removeFolder(folder);
   }
 }
 

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { startSandboxMcp } from '@presign/local';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { JAVASCRIPT_LOADER, PYTHON_LOADERS } from './config-loaders.ts';
 import { type Fetched, mayFetch, npxArgs, type Ran, runProgram } from './fetched.ts';
@@ -22,7 +23,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await stack?.close();
   await sandbox?.close();
-  rmSync(folder, { recursive: true, force: true });
+  await removeFolder(folder);
 });
 
 /** A bundle of the sandbox over both transports, `modern` and `older`. */

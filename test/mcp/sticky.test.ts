@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { drive, type Transport } from './clients-drive.ts';
@@ -31,7 +32,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await stack?.close();
   await upstream?.close();
-  rmSync(home, { recursive: true, force: true });
+  await removeFolder(home);
 });
 beforeEach(() => {
   session = 'of-the-server';

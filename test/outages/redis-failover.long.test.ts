@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
@@ -12,6 +12,7 @@ import { refOf } from '../chaos/sample.ts';
 import { type Providers, startProviders } from '../gateway/providers.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { timeRecovery } from './recovery.ts';
 
@@ -122,7 +123,7 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
       const exited = once(sentinel, 'exit');
       sentinel.kill();
       await exited;
-      rmSync(folder, { recursive: true });
+      await removeFolder(folder);
     });
     const listReplicas = () =>
       spawnSync('redis-cli', ['-p', String(port), 'SENTINEL', 'replicas', 'presign'], { encoding: 'utf8' })

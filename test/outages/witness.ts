@@ -14,8 +14,8 @@ export const canHurt = canStrike && Boolean(process.env.TEST_DATABASE_URL);
 /** How often the URL of a test may be called. */
 export const USES = 40;
 
-const BODY = { model: 'm', messages: [{ role: 'user', content: 'x' }], max_tokens: 16 };
-const ASK = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-1' };
+export const BODY = { model: 'm', messages: [{ role: 'user', content: 'x' }], max_tokens: 16 };
+export const ASK = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-1' };
 
 /** The code of a refusal, the status of another answer, or 0 if there was none. */
 export type Code = string | number;

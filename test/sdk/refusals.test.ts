@@ -215,7 +215,7 @@ const REFUSALS: readonly Refused[] = [
   },
   {
     code: 'price_unknown',
-    says: 'unpriced',
+    says: 'add the price to PROVIDERS_FILE',
     refused: async (sdk) => {
       const model = 'unpriced';
       // With a path that could be paid for: a URL without any is not issued.

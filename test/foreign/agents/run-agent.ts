@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { removeFolder } from '../../harness/remove-folder.ts';
 import type { Stack } from '../../harness/stack.ts';
 import type { Agent, Place } from './agents.ts';
 
@@ -30,12 +31,20 @@ const LIMIT_MS = 240_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of a terminal
 const COLOURS = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
+/** A prompt on one URL, and after how long it is given up. */
+type Prompt = {
+  readonly url: string;
+  readonly session: string;
+  readonly prompt: string;
+  readonly limitMs?: number;
+};
+
 /** Runs an agent in a project, with an empty home. */
 export async function runAgent(
   stack: Stack,
   agent: Agent,
   at: Omit<Place, 'home'>,
-  { url, session, prompt }: { readonly url: string; readonly session: string; readonly prompt: string },
+  { url, session, prompt, limitMs = LIMIT_MS }: Prompt,
 ): Promise<Ran> {
   const home = mkdtempSync(join(tmpdir(), 'presign-agent-'));
   const place = { ...at, home };
@@ -43,25 +52,30 @@ export async function runAgent(
   try {
     const { command, env = {} } = agent.start(place, url, prompt);
     const began = performance.now();
-    const { code, reads } = await runProgram(command, place, env);
+    const { code, reads } = await runProgram(command, { ...place, limitMs }, env);
     const seconds = (performance.now() - began) / 1_000;
     return { seconds, code, reads, calls: callsIn(stack.logs.slice(before), session) };
   } finally {
-    rmSync(home, { recursive: true, force: true });
+    await removeFolder(home);
   }
 }
 
 function runProgram(
   [program, ...args]: readonly [string, ...string[]],
-  { home, project }: Place,
+  { home, project, limitMs }: Place & { readonly limitMs: number },
   env: Readonly<Record<string, string>>,
 ): Promise<{ code: number | null; reads: string }> {
   const own = { PATH: process.env.PATH, HOME: home, TERM: 'dumb', NO_COLOR: '1', CI: 'true', ...env };
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd: project, env: own, stdio: ['ignore', 'pipe', 'pipe'] });
+    // A group of its own: programs that the agent started would keep its outputs open.
+    const child = spawn(program, args, {
+      ...{ cwd: project, env: own, detached: true },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const end = () => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL');
     let reads = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (reads += chunk));
-    const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
+    const timer = setTimeout(end, limitMs);
     child.once('error', reject);
     child.once('close', (code) => {
       clearTimeout(timer);
