@@ -91,6 +91,27 @@ test('events pass one by one as they come, in the bytes they came in', async () 
   expect(listener.text()).toBe(events.join(''));
 });
 
+test('a comment passes before the event or the answer that comes after it', async () => {
+  const servers = [{ name: 'a', url: upstream.url, transport: 'http', tools: ['run'] }];
+  const url = urlOf(await stack.issueMcp({ servers }), 'a');
+  const listener = await listen(url);
+  const [response] = [...upstream.streams].slice(-1);
+  for (const ping of [': one\n', ': two\n']) {
+    response?.write(ping);
+    await eventually(async () => listener.text().endsWith(ping));
+  }
+  listener.leave();
+  const { response: answer, heard } = await stream(url);
+  answer.write(': still at it\n');
+  const reader = heard.body[Symbol.asyncIterator]();
+  expect(String((await reader.next()).value)).toBe(': still at it\n');
+  answer.end(`\n${eventOf({ jsonrpc: '2.0', id: 1, result: {} })}`);
+  const rest: Buffer[] = [];
+  for (let next = await reader.next(); !next.done; next = await reader.next())
+    rest.push(next.value as Buffer);
+  expect(messagesIn(String(Buffer.concat(rest)))).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
+});
+
 const errorOf = (code: string, id: string | number = 1) => ({ id, error: { data: { code } } });
 const messagesIn = (text: string) =>
   [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? '') as unknown);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { answeredId } from '../src/mcp/ids/answered-id.ts';
-import { readAnswers } from '../src/mcp/messages.ts';
+import { readAnswers } from '../src/mcp/request/messages.ts';
 
 describe('the id of an answer that is too long to be parsed', () => {
   const answer = fc.record(

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileTools } from '../src/grant/tool-rules.ts';
 import { KnownNames } from '../src/json/names.ts';
-import { checkHeaders, readAnswers, readMessages, waitingIds } from '../src/mcp/messages.ts';
+import { UnrunRequests } from '../src/mcp/answer/refund.ts';
 import { UnansweredRequests } from '../src/mcp/open/unanswered.ts';
-import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
-import { UnrunRequests } from '../src/mcp/refund.ts';
-import { readMcpUrl } from '../src/mcp/request.ts';
+import { checkHeaders, readAnswers, readMessages, waitingIds } from '../src/mcp/request/messages.ts';
+import { type McpPrices, priceCalls } from '../src/mcp/request/price.ts';
+import { readMcpUrl } from '../src/mcp/request/request.ts';
 
 const read = (value: unknown) =>
   readMessages(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));

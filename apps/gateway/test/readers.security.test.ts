@@ -11,9 +11,9 @@ import { NameTree } from '../src/json/names.ts';
 import { MODEST, readContent, scanBody } from '../src/llm/body.ts';
 import { splitUrl } from '../src/llm/match.ts';
 import { planCall } from '../src/llm/plan.ts';
-import { readMessages } from '../src/mcp/messages.ts';
-import { readMcpUrl } from '../src/mcp/request.ts';
-import { ToolFilter } from '../src/mcp/tool-list.ts';
+import { ToolFilter } from '../src/mcp/answer/tool-list.ts';
+import { readMessages } from '../src/mcp/request/messages.ts';
+import { readMcpUrl } from '../src/mcp/request/request.ts';
 import { BODIES, FORWARDED, LISTS, MESSAGES, STREAMS } from './corpus.ts';
 
 /** `pnpm test` and `pnpm test:all`. fast-check prints the seed and the path of a failure. */

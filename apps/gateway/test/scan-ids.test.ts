@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readMessages, wantsAnswer } from '../src/mcp/messages.ts';
-import { IdScanner } from '../src/mcp/scan-ids.ts';
+import { readMessages, wantsAnswer } from '../src/mcp/request/messages.ts';
+import { IdScanner } from '../src/mcp/request/scan-ids.ts';
 
 /** The ids that a scan finds when the text arrives in pieces of this size. */
 function scan(text: string, size = Number.POSITIVE_INFINITY) {

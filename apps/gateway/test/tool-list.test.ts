@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ToolFilter } from '../src/mcp/tool-list.ts';
+import { ToolFilter } from '../src/mcp/answer/tool-list.ts';
 
 const filter = new ToolFilter(['a', 'ä"b', '']);
 const shown = (text: string) => filter.body(Buffer.from(text))?.toString();

@@ -13,8 +13,8 @@ import { answerHeaders } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
 import { checkQuota } from '../share/read-quota.ts';
+import { bundleRefusalAnswer } from './answer/refuse.ts';
 import { bundlePage } from './page.ts';
-import { bundleRefusalAnswer } from './refuse.ts';
 
 /**
  * `GET /mcp/bundle/<token>`: the bundle's document, a client's configuration with `?format=`, or a page for a browser. It costs no

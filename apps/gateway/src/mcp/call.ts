@@ -16,29 +16,31 @@ import type { Reservation } from '../share/body-memory.ts';
 import { discardRest } from '../share/discard.ts';
 import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
-import { McpAnswer } from './answer.ts';
-import { asCall } from './as-call.ts';
-import { freeRound, identifyLate, readLate } from './late.ts';
+import { McpAnswer } from './answer/answer.ts';
 import {
   announceRequests,
   cancelOnStream,
-  type Endpoint,
   endOnStream,
   isLegacy,
   LegacyStream,
   refuseOnStream,
-} from './legacy-sse.ts';
-import type { McpDeps } from './mcp-deps.ts';
-import { listens, type Messages } from './messages.ts';
-import { callsOf, NOTHING, priceCalls } from './price.ts';
-import { endOf, mcpRecord, noteEnd, priceLines, toolOf } from './record.ts';
-import { ChargeRefund } from './refund.ts';
-import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
-import { identify, type McpCall, readPost } from './request.ts';
-import { scanIds } from './scan-ids.ts';
-import { isKeptBack, type McpSent, nothingRan, redirects, sendMcp, upstreamOf } from './send.ts';
-import { LIST_UNREAD } from './tool-list.ts';
-import { transportRefusal } from './transport.ts';
+} from './answer/legacy-sse.ts';
+import { ChargeRefund } from './answer/refund.ts';
+import { mcpRefusalAnswer, withBatchFigures } from './answer/refuse.ts';
+import { isKeptBack, redirects } from './answer/statuses.ts';
+import { LIST_UNREAD } from './answer/tool-list.ts';
+import { transportRefusal } from './answer/transport.ts';
+import type { Endpoint } from './ids/endpoint.ts';
+import { endOf, noteEnd } from './note-end.ts';
+import { asCall } from './request/as-call.ts';
+import { freeRound, identifyLate, readLate } from './request/late.ts';
+import type { McpDeps } from './request/mcp-deps.ts';
+import { listens, type Messages } from './request/messages.ts';
+import { callsOf, NOTHING, priceCalls } from './request/price.ts';
+import { mcpRecord, priceLines, toolOf } from './request/record.ts';
+import { identify, type McpCall, readPost } from './request/request.ts';
+import { scanIds } from './request/scan-ids.ts';
+import { type McpSent, nothingRan, sendMcp, upstreamOf } from './send.ts';
 
 /** To compare a name with all that the URL and the operator know takes less than 0.2 ms. A refusal pays for it, too. */
 const NAME_WORK = 3_000;

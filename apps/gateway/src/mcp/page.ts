@@ -9,9 +9,9 @@ import type { McpGrant } from '../grant/verify.ts';
 import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from '../holder/page.ts';
 import { type Live, readForHolder } from '../holder/read-live.ts';
 import { checkQuota } from '../share/read-quota.ts';
-import type { McpDeps } from './mcp-deps.ts';
-import { bundleRefusalAnswer } from './refuse.ts';
-import { identify } from './request.ts';
+import { bundleRefusalAnswer } from './answer/refuse.ts';
+import type { McpDeps } from './request/mcp-deps.ts';
+import { identify } from './request/request.ts';
 
 /** The page of a bundle. It links to the configuration of each client, because the configuration has secrets. */
 export const bundlePage = ({ mcpServers }: McpBundle, formats: readonly string[], live: Live): Html =>

@@ -7,13 +7,14 @@ import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { mcpOperation } from '../traces.ts';
+import { refusesCredential, refusesWhole } from './answer/statuses.ts';
 import type { Authorization } from './auth/authorize.ts';
 import { cookieHeader, type Place } from './ids/cookies.ts';
-import { lastEndMs } from './late.ts';
-import type { McpDeps } from './mcp-deps.ts';
-import { encodeName, listens } from './messages.ts';
-import { addressOf, readAddress } from './price.ts';
-import type { McpCall } from './request.ts';
+import { lastEndMs } from './request/late.ts';
+import type { McpDeps } from './request/mcp-deps.ts';
+import { encodeName, listens } from './request/messages.ts';
+import { addressOf, readAddress } from './request/price.ts';
+import type { McpCall } from './request/request.ts';
 
 /** How sending a call ended. `failed` means that the gateway has a fault. */
 export type McpSent =
@@ -124,36 +125,11 @@ function orUnauthorized(sent: Ended, { type }: McpAuth): McpSent {
 
 const NO_CREDENTIAL = 'The MCP server needs a credential, and this URL was issued without one (auth_type).';
 
-/**
- * A server, or a proxy on the way to it, refuses the stored credential with these. The holder must not see a 401, which makes clients
- * start a login, nor a 407, which is about the holder's own proxy and makes `fetch` fail without a message (RFC 9110 §15.5.8).
- */
-const refusesCredential = (status: number): boolean => status === 401 || status === 403 || status === 407;
-
-/**
- * Statuses with which a server refuses a request before it runs it. Others, such as 400, 500 and 504, may come from a
- * proxy or a framework after the request ran.
- */
-const REFUSES_WHOLE: ReadonlySet<number> = new Set([
-  // A redirect names the place to ask instead. A 303 may name the result.
-  ...[301, 302, 307, 308],
-  ...[401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 417, 421, 425, 429, 431],
-]);
-
-/** Whether no message of a POST ran that was answered with this status. */
-export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
-
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
 export function nothingRan(sent: McpSent): boolean {
   if (sent.is === 'complete') return refusesWhole(sent.status);
   return sent.is !== 'broken' && sent.is !== 'unanswered';
 }
-
-/** Redirects are not passed on: a server may redirect to the address it was asked for, with its key. */
-export const redirects = (status: number): boolean => status >= 300 && status < 400;
-
-/** Whether the gateway answers in place of the server. */
-export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
 
 /** A server may answer a request although it was cancelled. */
 const CANCELLED_MS = 5_000;

@@ -5,7 +5,7 @@ import type { Knowledge, Prices, Provider } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import type { CountReply, LargeBodies, PlannedWith, PlanReply } from '../llm/large-body.ts';
-import type { LargeMessages, Messages } from '../mcp/messages.ts';
+import type { LargeMessages, Messages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
 import { fairQueue } from '../share/turns.ts';

@@ -21,7 +21,7 @@ import { MODEST, readContent, scanBody } from '../llm/body.ts';
 import type { CounterOf } from '../llm/hold.ts';
 import type { CountReply, PlanReply, PlanWork } from '../llm/large-body.ts';
 import { givesBack, planCall } from '../llm/plan.ts';
-import { readMessages } from '../mcp/messages.ts';
+import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
 

@@ -6,9 +6,9 @@ import {
   mcpPricing,
   type Refusal,
 } from '@presign/schema';
-import type { ToolRules } from '../grant/tool-rules.ts';
-import { UNAVAILABLE } from '../http/refuse.ts';
-import { KnownNames } from '../json/names.ts';
+import type { ToolRules } from '../../grant/tool-rules.ts';
+import { UNAVAILABLE } from '../../http/refuse.ts';
+import { KnownNames } from '../../json/names.ts';
 import { type Message, type Messages, nameParam, wantsAnswer } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */

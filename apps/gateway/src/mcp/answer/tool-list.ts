@@ -1,13 +1,13 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
-import { hasManyLines, isMessage, readEvent, replaceData } from '../http/sse.ts';
-import { afterSpace, membersOf, type Part, partsOf } from '../json/parts.ts';
-import { type MessagePart, messagesIn } from './ids/answered-id.ts';
-import { mayBeMarked } from './ids/list-ids.ts';
-import { type Edit, withEdits } from './ids/places.ts';
-import type { RpcId } from './ids/rpc-id.ts';
-import { ANSWER_MAX_BYTES, ANSWER_MODEST, listing, wantsAnswer } from './messages.ts';
-import type { UnansweredRequests } from './open/unanswered.ts';
-import type { McpCall } from './request.ts';
+import { hasManyLines, isMessage, readEvent, replaceData } from '../../http/sse.ts';
+import { afterSpace, membersOf, type Part, partsOf } from '../../json/parts.ts';
+import { type MessagePart, messagesIn } from '../ids/answered-id.ts';
+import { mayBeMarked } from '../ids/list-ids.ts';
+import { type Edit, withEdits } from '../ids/places.ts';
+import type { RpcId } from '../ids/rpc-id.ts';
+import type { UnansweredRequests } from '../open/unanswered.ts';
+import { ANSWER_MAX_BYTES, ANSWER_MODEST, listing, wantsAnswer } from '../request/messages.ts';
+import type { McpCall } from '../request/request.ts';
 
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
 export class ToolFilter {

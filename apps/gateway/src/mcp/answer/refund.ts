@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isJsonObject } from '@presign/schema';
-import { boundOrigin } from '../grant/bind.ts';
-import { type FlatHeaders, ownHeaders } from '../http/headers.ts';
-import { type Admitted, newHoldId } from '../limits/admit.ts';
-import { refundCharge } from '../limits/refund.ts';
-import { inexact, type RpcId } from './ids/rpc-id.ts';
-import type { McpDeps } from './mcp-deps.ts';
-import { type Message, type RpcAnswer, UNRUN_CODES } from './messages.ts';
-import { type Amount, type Charged, NOTHING } from './price.ts';
-import { mcpRecord } from './record.ts';
-import type { McpCall } from './request.ts';
+import { boundOrigin } from '../../grant/bind.ts';
+import { type FlatHeaders, ownHeaders } from '../../http/headers.ts';
+import { type Admitted, newHoldId } from '../../limits/admit.ts';
+import { refundCharge } from '../../limits/refund.ts';
+import { inexact, type RpcId } from '../ids/rpc-id.ts';
+import type { McpDeps } from '../request/mcp-deps.ts';
+import { type Message, type RpcAnswer, UNRUN_CODES } from '../request/messages.ts';
+import { type Amount, type Charged, NOTHING } from '../request/price.ts';
+import { mcpRecord } from '../request/record.ts';
+import type { McpCall } from '../request/request.ts';
 
 /** How long an answer waits for a refund, so that an immediate retry sees the returned use. */
 const REFUND_WAIT_MS = 1_000;

@@ -1,8 +1,8 @@
 import { isJsonObject, parseJson, type Refusal } from '@presign/schema';
-import { afterSpace, membersOf } from '../json/parts.ts';
-import { withEdits } from './ids/places.ts';
+import { afterSpace, membersOf } from '../../json/parts.ts';
+import { withEdits } from '../ids/places.ts';
+import type { McpCall } from '../request/request.ts';
 import { isLegacy } from './legacy-sse.ts';
-import type { McpCall } from './request.ts';
 
 /** A server that speaks only the other transport answers the request that connects with one of these. */
 const TO_GET: ReadonlySet<number> = new Set([400, 404, 405, 406]);

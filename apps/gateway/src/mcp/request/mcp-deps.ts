@@ -1,10 +1,10 @@
-import type { CallDeps } from '../call-deps.ts';
-import type { McpGrant } from '../grant/verify.ts';
-import type { EndedCalls } from '../limits/ended-calls.ts';
-import type { Authorizer } from './auth/authorize.ts';
-import type { Listeners } from './legacy-sse.ts';
+import type { CallDeps } from '../../call-deps.ts';
+import type { McpGrant } from '../../grant/verify.ts';
+import type { EndedCalls } from '../../limits/ended-calls.ts';
+import type { Authorizer } from '../auth/authorize.ts';
+import type { Listeners } from '../open/listeners.ts';
+import type { OpenRequests } from '../open/open-requests.ts';
 import type { LargeMessages } from './messages.ts';
-import type { OpenRequests } from './open/open-requests.ts';
 import type { McpPrices } from './price.ts';
 
 /** Only MCP calls need these. */

@@ -14,14 +14,14 @@ import {
   type Scan,
   scanJson,
 } from '@presign/schema';
-import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
-import { KnownNames, NameTree, namesJudge } from '../json/names.ts';
-import type { QuotaOwner } from '../share/read-quota.ts';
-import { messagesIn } from './ids/answered-id.ts';
-import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
-import { isMarked } from './ids/list-ids.ts';
-import { ID_FIELDS, listsBy, writtenIn } from './ids/places.ts';
-import { type RpcId, rpcId } from './ids/rpc-id.ts';
+import type { ArgumentRules, ToolArguments } from '../../grant/tool-rules.ts';
+import { KnownNames, NameTree, namesJudge } from '../../json/names.ts';
+import type { QuotaOwner } from '../../share/read-quota.ts';
+import { messagesIn } from '../ids/answered-id.ts';
+import { type HandedId, handedIds, IDS_MOST } from '../ids/handed-ids.ts';
+import { isMarked } from '../ids/list-ids.ts';
+import { ID_FIELDS, listsBy, writtenIn } from '../ids/places.ts';
+import { type RpcId, rpcId } from '../ids/rpc-id.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {

@@ -1,14 +1,6 @@
-import {
-  type ErrorCode,
-  errorMessage,
-  errorStatus,
-  RATE_CODES,
-  type Refusal,
-  rateLimitHeaders,
-} from '@presign/schema';
-import { ANSWER_HEADERS } from '../http/headers.ts';
-import { allowOf, isDead, refusalAnswer } from '../http/refuse.ts';
-import type { RpcId } from './ids/rpc-id.ts';
+import { type ErrorCode, errorMessage, errorStatus, RATE_CODES, type Refusal } from '@presign/schema';
+import { allowOf, isDead, refusalAnswer, refusalHeaders } from '../../http/refuse.ts';
+import type { RpcId } from '../ids/rpc-id.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -17,7 +9,7 @@ import {
   PARSE_ERROR,
   waitingIds,
   wantsAnswer,
-} from './messages.ts';
+} from '../request/messages.ts';
 
 /** A refused request, as far as it was read. */
 export type Refused = {
@@ -50,15 +42,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
  */
 export function mcpRefusalAnswer(refused: Refused, requestId: string): Response {
   const { refusal, messages } = refused;
-  const headers: Record<string, string> = {
-    ...ANSWER_HEADERS,
-    'cache-control': 'no-store',
-    'x-request-id': requestId,
-    'x-presign-request-id': requestId,
-    'x-presign-code': refusal.code,
-  };
-  Object.assign(headers, rateLimitHeaders(refusal.rateLimits));
-  if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
+  const headers = refusalHeaders(refusal, requestId);
   const status = answerStatus(refused);
   // RFC 9110 §15.5.6: a 405 names the allowed methods.
   if (status === 405) headers.allow = allowOf(refusal).allow ?? (refused.method === 'POST' ? 'GET' : 'POST');

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseJson } from '@presign/schema';
-import { scanBody } from '../http/body.ts';
-import { type RpcId, rpcId } from './ids/rpc-id.ts';
+import { scanBody } from '../../http/body.ts';
+import { type RpcId, rpcId } from '../ids/rpc-id.ts';
 import { BATCH_MAX, type Message, type Messages } from './messages.ts';
 
 /**

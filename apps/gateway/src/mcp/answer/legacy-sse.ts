@@ -1,15 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { type EncryptionKeys, seal } from '@presign/crypto';
-import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/limits';
+import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
-import type { VerifiedGrant } from '../grant/verify.ts';
-import type { Cookie } from './ids/cookies.ts';
-import type { RpcId } from './ids/rpc-id.ts';
-import { tryUnseal } from './ids/seal.ts';
-import { type Messages, waitingIds } from './messages.ts';
-import { UnansweredRequests } from './open/unanswered.ts';
+import type { VerifiedGrant } from '../../grant/verify.ts';
+import type { Cookie } from '../ids/cookies.ts';
+import { type Endpoint, sealEndpoint } from '../ids/endpoint.ts';
+import type { RpcId } from '../ids/rpc-id.ts';
+import type { Listeners, Listening } from '../open/listeners.ts';
+import { UnansweredRequests } from '../open/unanswered.ts';
+import { type Messages, waitingIds } from '../request/messages.ts';
 import { errorMessages } from './refuse.ts';
 
 /**
@@ -39,35 +38,6 @@ export function isLegacy(
   const isOfSession = headers['mcp-protocol-version'] !== undefined || headers['last-event-id'] !== undefined;
   return transport !== 'http' && !isOfSession;
 }
-
-/** Where the messages of a session go, the cookies of its stream, and the channel on which that listens. */
-export type Endpoint = {
-  readonly href: string;
-  readonly channel: string;
-  readonly cookies: readonly Cookie[];
-};
-
-/** The parameters of a holder's endpoint: those of the stream's own URL, and the sealed endpoint. */
-function sealEndpoint(keys: EncryptionKeys, grant: VerifiedGrant, endpoint: Endpoint): string {
-  const { channel, href, cookies } = endpoint;
-  const kept = cookies.length === 0 ? '' : ` ${JSON.stringify(cookies)}`;
-  return seal(keys, `${channel} ${href}${kept}`, endpointContext(grant));
-}
-
-/** Undefined without an endpoint, and for one that was not sealed for this grant. */
-export function unsealEndpoint(
-  keys: EncryptionKeys,
-  grant: VerifiedGrant,
-  sealed: string | undefined,
-): Endpoint | undefined {
-  if (sealed === undefined) return undefined;
-  const text = tryUnseal(keys, sealed, endpointContext(grant));
-  const [channel = '', href, ...kept] = text?.split(' ') ?? [];
-  if (href === undefined) return undefined;
-  return { channel, href, cookies: kept.length === 0 ? [] : (JSON.parse(kept.join(' ')) as Cookie[]) };
-}
-
-const endpointContext = (grant: VerifiedGrant) => `mcp endpoint ${grant.id}`;
 
 /** The GET that a stream answers. */
 export type StreamRequest = {
@@ -217,100 +187,3 @@ async function notify(
     return false;
   });
 }
-
-/** The streams of all gateways, by the channels on which they listen. */
-export type Listeners = {
-  /** Listens for a stream that this gateway holds. Rejects when Redis does not answer. */
-  readonly listen: (partition: number, deliver: (message: string) => void) => Promise<Listening>;
-  /** Whether a stream listens, at any gateway. */
-  readonly hasStream: (partition: number, channel: string) => Promise<boolean>;
-  /** Sends a message to a stream at any gateway. Resolves to false when no stream listens. */
-  readonly send: (partition: number, channel: string, message: string) => Promise<boolean>;
-  /** Hears from now on what other gateways say to all. Rejects when Redis does not answer. */
-  readonly hear: (deliver: (message: string) => void) => Promise<void>;
-  /** Says something to every gateway that hears. */
-  readonly say: (message: string) => Promise<unknown>;
-  readonly close: () => void;
-};
-
-export type Listening = { readonly channel: string; readonly close: () => void };
-
-/** How long a stream counts as listening after its gateway has died. */
-const PRESENT_MS = 60_000;
-
-/** Subscribes through one more connection to Redis, which it opens when the first stream needs it. */
-export function createListeners(redis: RedisClient): Listeners {
-  const streams = new Map<string, (message: string) => void>();
-  let subscriber: Promise<RedisClient> | undefined;
-  const subscribed = () => {
-    subscriber ??= connectSubscriber(redis, streams).catch((error: unknown) => {
-      subscriber = undefined;
-      throw error;
-    });
-    return subscriber;
-  };
-  return {
-    listen: async (partition, deliver) => {
-      const channel = randomUUID();
-      const connection = await subscribed();
-      await connection.subscribe(topic(channel));
-      streams.set(channel, deliver);
-      const key = keys.listening(partition, channel);
-      const present = () => redis.set(key, '1', 'PX', PRESENT_MS);
-      const renewal = setInterval(() => void present().catch(ignore), PRESENT_MS / 3);
-      const close = () => {
-        clearInterval(renewal);
-        streams.delete(channel);
-        void connection.unsubscribe(topic(channel)).catch(ignore);
-        void redis.del(key).catch(ignore);
-      };
-      await present().catch((error: unknown) => {
-        close();
-        throw error;
-      });
-      return { channel, close };
-    },
-    hasStream: async (partition, channel) =>
-      streams.has(channel) || (await redis.exists(keys.listening(partition, channel))) === 1,
-    send: async (partition, channel, message) => {
-      const own = streams.get(channel);
-      if (own) {
-        own(message);
-        return true;
-      }
-      if ((await redis.exists(keys.listening(partition, channel))) === 0) return false;
-      const receivers = await redis.publish(topic(channel), message);
-      // Zero while the stream's gateway reconnects. A Cluster node counts only its own subscribers.
-      return receivers > 0 || 'nodes' in redis;
-    },
-    hear: async (deliver) => {
-      const connection = await subscribed();
-      await connection.subscribe(topic(ALL));
-      streams.set(ALL, deliver);
-    },
-    say: (message) => redis.publish(topic(ALL), message),
-    close: () => void subscriber?.then((connection) => connection.disconnect(), ignore),
-  };
-}
-
-/** The channel of all gateways. */
-const ALL = 'all';
-const topic = (channel: string) => `presign:mcp:${channel}`;
-
-async function connectSubscriber(
-  redis: RedisClient,
-  streams: ReadonlyMap<string, (message: string) => void>,
-): Promise<RedisClient> {
-  // After an error the connection reconnects and subscribes again by itself.
-  const connection = anotherConnection(redis, ignore);
-  connection.on('message', (name: string, message: string) => {
-    streams.get(name.slice(topic('').length))?.(message);
-  });
-  await redisReady(connection).catch((error: unknown) => {
-    connection.disconnect();
-    throw error;
-  });
-  return connection;
-}
-
-const ignore = () => {};

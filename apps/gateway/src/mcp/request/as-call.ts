@@ -1,7 +1,7 @@
-import { newHoldId } from '../limits/admit.ts';
-import { type Listing, markLists } from './ids/list-ids.ts';
+import { newHoldId } from '../../limits/admit.ts';
+import { type Listing, markLists } from '../ids/list-ids.ts';
+import { UnansweredRequests } from '../open/unanswered.ts';
 import { listens, type Messages, waitingIds } from './messages.ts';
-import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, callsOf } from './price.ts';
 import type { Identified, McpCall } from './request.ts';
 
