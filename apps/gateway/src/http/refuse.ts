@@ -17,20 +17,20 @@ export function refusalAnswer(
   const { code, message, type, param } = errorBody(refusal, requestId).error;
   const { details = {} } = refusal;
   const body = shape({ status, code, message: `${code}: ${message}`, type, param, requestId, details });
-  return Response.json(body, { status, headers: refusalHeaders(refusal, requestId) });
+  const headers = Object.assign(refusalHeaders(refusal, requestId), allowOf(refusal));
+  if (refusal.shouldRetry === false) headers['x-should-retry'] = 'false';
+  return Response.json(body, { status, headers });
 }
 
-/** The headers of an answer that refuses. */
-function refusalHeaders(refusal: Refusal, requestId: string): Record<string, string> {
+/** The headers of every answer that refuses. */
+export function refusalHeaders(refusal: Refusal, requestId: string): Record<string, string> {
   const headers: Record<string, string> = {
     ...ANSWER_HEADERS,
     'cache-control': 'no-store',
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
     'x-presign-code': refusal.code,
-    ...allowOf(refusal),
   };
-  if (refusal.shouldRetry === false) headers['x-should-retry'] = 'false';
   Object.assign(headers, rateLimitHeaders(refusal.rateLimits));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return headers;

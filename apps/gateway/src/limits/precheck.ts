@@ -1,0 +1,31 @@
+import { checkGrant } from '@presign/limits';
+import type { Refusal } from '@presign/schema';
+import type { Policy } from '../grant/policy.ts';
+import type { VerifiedGrant } from '../grant/verify.ts';
+import type { Turns } from '../share/turns.ts';
+import { type CountDeps, count } from './admit.ts';
+
+type Asked = {
+  readonly grant: VerifiedGrant;
+  readonly policy: Policy;
+  readonly uses: 0 | 1;
+  /** A large body would be read, or one of unknown size. */
+  readonly readsMuch: boolean;
+};
+
+/**
+ * Refuses a call before its body is read: the URL has too many answers that wait, or a large body would be refused in the end. Asking
+ * Redis takes a round trip, so only large bodies are worth it. It counts nothing.
+ */
+export function precheck(
+  deps: CountDeps & { readonly turns: Turns },
+  requestId: string,
+  { grant, policy, uses, readsMuch }: Asked,
+): Refusal | undefined | Promise<Refusal | undefined> {
+  const early = deps.turns.check(grant.id);
+  if (early || !readsMuch) return early;
+  const ask = { uses, spends: policy.costLimited && uses > 0 };
+  return count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask)).then((counted) =>
+    'refusal' in counted ? counted.refusal : undefined,
+  );
+}
