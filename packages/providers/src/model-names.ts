@@ -1,11 +1,4 @@
-/** A date, a build, a stage or a version of an endpoint may follow a name without making it another model. */
-const SUFFIXES = [
-  /-(?:latest|preview|exp|beta)/y,
-  /[-@]\d{3,8}(?!\d)/y,
-  /-\d{4}-\d{2}-\d{2}(?!\d)/y,
-  /-\d{2}-\d{2,4}(?!\d)/y,
-  /:free/y,
-];
+import * as FACTS from './facts/model-names.ts';
 
 /** No model has a longer name. */
 export const NAME_MAX_CHARS = 255;
@@ -17,7 +10,7 @@ export const NAME_MAX_CHARS = 255;
 export function endsInSuffixes(text: string, start: number): boolean {
   const reached = new Set([start]);
   for (const at of reached) {
-    for (const suffix of SUFFIXES) {
+    for (const suffix of FACTS.SUFFIXES.parts) {
       suffix.lastIndex = at;
       if (suffix.test(text)) reached.add(suffix.lastIndex);
     }
@@ -44,8 +37,11 @@ const extendsName = (longer: string, name: string): boolean =>
 /** `us.anthropic.claude-…-v1:0`, `openai/gpt-4o`: the name that its maker gives it, in lower case. */
 function withoutMaker(name: string): string {
   const whole = name.toLowerCase().slice(name.lastIndexOf('/') + 1);
-  return whole.replace(/^(?:[a-z-]+\.)+/, '').replace(/(?:-v\d+)?:\d+$/, '');
+  return whole.replace(FACTS.REGION_AND_MAKER.matching, '').replace(FACTS.ENDPOINT_VERSION.matching, '');
 }
+
+/** `gpt-4o` of `gpt-4o-2024-11-20`. */
+export const undated = (model: string): string => model.replace(FACTS.DATE.matching, '');
 
 /** The words of a name without its version, in order of the alphabet, and its numbers. */
 function wordsOf(name: string): string {

@@ -1,5 +1,6 @@
 import type { Dialect, ErrorShape } from './dialect.ts';
-import type { Encoding, FreeCall, Models } from './facts/fact.ts';
+import * as OF_CALLS from './facts/calls.ts';
+import type { Encoding, FreeCall, Models, Rates } from './facts/fact.ts';
 import type { CacheWrites, ModelPrice } from './facts/rates.ts';
 import type { VendorRefusals } from './refusals.ts';
 import type { VendorRules } from './vendor-rules.ts';
@@ -62,6 +63,10 @@ export const rowsOf = ({ models }: Models): ModelRows =>
     ]),
   );
 
+/** The first of several lists of rates that a model has. */
+export const ratesFor = (model: string, lists: readonly Rates[]): ModelPrice | undefined =>
+  lists.find(({ matching }) => matching.test(model))?.rates;
+
 /** A provider as data: address, header of the key, the dialect on each path, rules and models. */
 export type Provider = {
   id: string;
@@ -93,6 +98,8 @@ export type Provider = {
    */
   answerHeaders?: readonly string[];
   models?: ModelRows;
+  /** Those that a knowledge file adds. */
+  addedModels?: ModelRows;
   /** Fields of its bodies, next to `model`, that choose a model. A URL with a list of models refuses them at every provider. */
   modelFields?: readonly string[];
   /** Its name in the conventions of OpenTelemetry (`gen_ai.provider.name`). Absent: its id. */
@@ -136,52 +143,18 @@ export type Provider = {
   pricing?: ReadonlyMap<string, ModelPrice>;
 };
 
-/**
- * Headers in which providers take credentials. A holder's own are never forwarded.
- * The list has all headers that built-in providers read, and that of Azure API Management.
- */
-export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
-  'authorization',
-  'proxy-authorization',
-  'x-api-key',
-  'x-goog-api-key',
-  'api-key',
-  'ocp-apim-subscription-key',
-  'x-amz-security-token',
-]);
+/** A holder's own are never forwarded. */
+export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(OF_CALLS.CREDENTIAL_HEADERS.names);
 
-/**
- * Query keys in which providers take credentials, in lower case. They are dropped from every call, in any case.
- * Google reads its system parameters with and without `$` (https://cloud.google.com/apis/docs/system-parameters).
- * It also reads headers and the method from `$httpHeaders` and `$httpMethod` (Closure's goog.net.rpc.HttpCors),
- * which would undo our checks.
- */
-export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
-  'key',
-  '$key',
-  'api_key',
-  'api-key',
-  'apikey',
-  '$apikey',
-  'access_token',
-  '$access_token',
-  'oauth_token',
-  '$oauth_token',
-  'bearer_token',
-  'subscription-key',
-  '$userproject',
-  'userproject',
-  'x-amz-credential',
-  'x-amz-security-token',
-  'x-amz-signature',
-  '$httpheaders',
-  '$httpmethod',
-]);
+/** They are dropped from every call, in any case. */
+export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set(
+  [OF_CALLS.CREDENTIAL_KEYS, OF_CALLS.CREDENTIAL_KEYS_OF_GOOGLE, OF_CALLS.CREDENTIAL_KEYS_OF_AWS].flatMap(
+    ({ names }) => names,
+  ),
+);
 
-/**
- * Headers and query keys, in lower case, that select the fields of an answer, and so could remove its usage:
- * Google's system parameters, read with and without `$` (https://cloud.google.com/apis/docs/system-parameters).
- * No API that is metered uses them for anything else.
- */
-export const PARTIAL_ANSWER_HEADERS: readonly string[] = ['x-goog-fieldmask'];
-export const PARTIAL_ANSWER_QUERY_KEYS: ReadonlySet<string> = new Set(['fields', '$fields']);
+/** A holder's own are never forwarded next to the token of a service account. */
+export const PAYING_PROJECT_HEADERS = OF_CALLS.PAYING_PROJECT_HEADERS.names;
+
+export const PARTIAL_ANSWER_HEADERS = OF_CALLS.PARTIAL_ANSWER_HEADERS.names;
+export const PARTIAL_ANSWER_QUERY_KEYS: ReadonlySet<string> = new Set(OF_CALLS.PARTIAL_ANSWER_KEYS.names);

@@ -1,3 +1,4 @@
+import { betaRules } from './bounds/betas.ts';
 import { boundBeyond, type CompiledPlaces, compilePlaces, FILLS_ANY_WINDOW } from './bounds/beyond-lists.ts';
 import { type DeclaredPlaces, strictestPlaces } from './bounds/declared.ts';
 import type { ModelPrice } from './facts/rates.ts';
@@ -47,9 +48,9 @@ export type VendorRules = {
   readonly freeUsage?: KnownCounts;
   /** Fields and kinds of objects that no list of this version has, with their effects (`nameOfPlace`). */
   readonly declared?: DeclaredPlaces;
-  /** Values of a header of betas that are known to change no price, next to those that the dialect knows. */
+  /** Betas that are known to change no price, next to those that `bounds/betas.ts` knows. */
   readonly harmlessBetas?: readonly string[];
-  /** Values that do, of those that the dialect knows. */
+  /** Betas that do, of those that it knows. */
   readonly refusedBetas?: readonly string[];
 };
 
@@ -89,19 +90,20 @@ const NONE: KnownCounts = new Set();
  * @returns `bound` never throws for any body; `readAnswer` and `readStream` report nothing for refused models
  */
 export function underRules({ boundBody, ...dialect }: DialectSpend, rules: VendorRules): Spend {
-  const { readAnswer, readStream, ...metering } = dialect;
+  const { readAnswer, readStream, betasAt, ...metering } = dialect;
   const isFree = (name: string) => isNamedIn(rules.freeUsage ?? NONE, name);
   const { stated = nothing, withHighestPrice, harmlessBetas = [], refusedBetas = [] } = rules;
   const asRuled = { ...rules, places: compilePlaces(rules.declared) };
-  const betas = Object.entries(metering.harmlessHeaderValues ?? {}).map(
-    ([header, known]) =>
-      [header, new Set([...known, ...harmlessBetas].filter((beta) => !refusedBetas.includes(beta)))] as const,
-  );
+  const betas = betaRules(betasAt, { harmless: harmlessBetas, refused: refusedBetas });
   return {
     ...metering,
-    harmlessHeaderValues: Object.fromEntries(betas),
+    refusedBeta: betas.inHeaders,
     ...(withHighestPrice && { withHighestPrice }),
-    bound: (body, call) => boundUnder(asRuled, boundBody, metering.model(body, call.path), body, call),
+    bound: (body, call) => {
+      const beta = betas.inBody(body);
+      if (beta) return { unbounded: beta };
+      return boundUnder(asRuled, boundBody, metering.model(body, call.path), body, call);
+    },
     readAnswer: (answer, request) => {
       const record = new UsageRecord(isFree);
       record.add(asRequested(readAnswer(answer), request));

@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { ErrorShape } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
+import { CLAUDE } from './facts/anthropic.ts';
 import type { Encoding } from './facts/fact.ts';
-import { endsInSuffixes, NAME_MAX_CHARS } from './model-names.ts';
+import { endsInSuffixes, NAME_MAX_CHARS, undated } from './model-names.ts';
 import { openaiErrors } from './openai/errors.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';
@@ -52,7 +53,7 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
  * assumed to reason, because models that reason have larger holds.
  */
 export function modelFacts(
-  provider: Pick<Provider, 'models' | 'modelRow' | 'resells'>,
+  provider: Pick<Provider, 'models' | 'addedModels' | 'modelRow' | 'resells'>,
   model: string,
 ): ModelFacts {
   const name = provider.modelRow?.(model) ?? model;
@@ -62,30 +63,49 @@ export function modelFacts(
 
 /** The encoding of a provider's model. Undefined if its text cannot be counted. */
 export const encodingOf = ({ encodings }: Pick<Provider, 'encodings'>, model: string): Encoding | undefined =>
-  encodings && (encodings.get(model) ?? encodings.get(model.replace(/-\d{4}-\d{2}-\d{2}$/, '')));
+  encodings && (encodings.get(model) ?? encodings.get(undated(model)));
 
 const UNKNOWN = [undefined, undefined, 'thinks'] as const;
+
+/**
+ * The row of a model: of this version's lists, and of those that a knowledge file adds. No longer name in such a file takes the place of a
+ * row that this version has (`gpt-4o-2024-11-20`), so that each figure is the larger one.
+ */
+function rowOf(
+  { models, addedModels, resells }: Pick<Provider, 'models' | 'addedModels' | 'resells'>,
+  model: string,
+): ModelRow | undefined {
+  const added = findRow(addedModels, model);
+  const known = findRow(models, model) ?? (resells ? madeRow(model, added?.[0]) : undefined);
+  return added && known ? largerRow(known, added) : (known ?? added);
+}
 
 /**
  * A reseller's model that it does not list has its maker's facts, except for the window: resellers serve some models
  * with a wider window than their makers.
  */
-function rowOf(
-  { models, resells }: Pick<Provider, 'models' | 'resells'>,
-  model: string,
-): ModelRow | undefined {
-  const own = findRow(models, model);
-  if (own !== undefined || !resells) return own;
+function madeRow(model: string, window: number | undefined): ModelRow | undefined {
   const [maker = '', ...name] = model.split('/');
   const made = findRow(modelsOfMaker(maker), asMade(name.join('/')));
-  return made && [undefined, made[1], made[2]];
+  return made && [window, made[1], made[2]];
 }
+
+/** The larger of each figure of two rows of one model. */
+export const largerRow = (one: ModelRow, other: ModelRow): ModelRow => [
+  larger(one[0], other[0]),
+  larger(one[1], other[1]),
+  one[2] ?? other[2],
+];
+
+/** A figure that is not known is larger than any. */
+const larger = (one: number | undefined, other: number | undefined) =>
+  one === undefined || other === undefined ? undefined : Math.max(one, other);
 
 const modelsOfMaker = (maker: string): ModelRows | undefined =>
   [...BUILT_IN_PROVIDERS.values()].find(({ makerNames = [] }) => makerNames.includes(maker))?.models;
 
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
-const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
+const asMade = (name: string): string => (CLAUDE.matching.test(name) ? name.replaceAll('.', '-') : name);
 
 function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
   if (!rows) return undefined;

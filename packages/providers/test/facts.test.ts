@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { HARMLESS_NAME } from '../src/bounds/beyond-lists.ts';
 import { compileGroup } from '../src/bounds/compile-group.ts';
@@ -82,10 +82,63 @@ describe('a built-in provider', () => {
   );
   it.each([...BUILT_IN_PROVIDERS.values()])('$id has its lists and patterns from the facts', (provider) => {
     const { answerHeaders, slashedIds, modelFields, listedModels, liteLlmModels, rules } = provider;
+    const media = [...(provider.mediaAsWhole ?? [])];
+    if (media.length > 0)
+      expect(lists.map(([, list]) => (list as { names?: unknown }).names)).toContainEqual(media);
     const own = { answerHeaders, slashedIds, modelFields, listedModels, liteLlmModels };
     for (const [name, list] of Object.entries({ ...own, refusedModels: rules.refusedModels }))
       if (list !== undefined) expect([name, known.has(list)]).toEqual([name, true]);
   });
+});
+
+/** Names of models and vendors, and headers, which belong into a list. */
+const OF_THE_WORLD =
+  /\b(?:gpt|claude|gemini|grok|imagen|sonar|llama|qwen|command-|mistral-|deepseek-|web_search|reasoning-)|['"/^]x-[a-z]|\d{4}-\d\d-\d\d/i;
+
+/** The texts and patterns of a line, without comments, imports, and the paths and ids that a route has. */
+const literalsOf = (line: string): string =>
+  (
+    line.replace(/(?:^|\s)\/\/.*|^\s*\/?\*.*/, '').match(/'[^']*'|`[^`]*`|\/\^?[^/ ]+\/[a-z]*(?=[.,)])/g) ??
+    []
+  ).join(' ');
+
+const SOURCE = new URL('../src/', import.meta.url);
+
+/** A path of an API, the id of its dialect, and the names that a vendor has in lists of prices and models. */
+const IDENTITY =
+  /^\s*(?:\{ )?(?:path|id|dialect|credential|traceName|liteLlm|priceList|makerNames|import|export|\} from)\b|openai[A-Z]\w+\(|^\s*'mistral-fim',/;
+
+/** Lines that name something of the world and stay code, because what the code computes is the meaning of the name. */
+const JUDGEMENTS = [
+  // The header of a key is a kind of credential.
+  "readonly header: 'x-api-key'",
+  // How searches are counted in an answer of each API.
+  "item.type === 'web_search_call'",
+  "? 'preview_searches' : 'web_searches'",
+  "type === 'web_search_tool_result'",
+  'const SEARCH_EVENT',
+  "'web_search_requests'",
+  "addTo(usage, 'web_searches'",
+  // Every model of this endpoint is bounded as one of Claude's.
+  "model: 'claude-' }",
+  // The day of the built-in version, and of its prices.
+  "  date: '2026-11-27',",
+  'const OF_THE_VENDOR',
+  // An example in a message.
+  "'expected the name of a beta",
+];
+
+it('no code names a model, a header of a vendor or a version of an API', () => {
+  const named = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.startsWith('facts/'))
+    .flatMap((file) =>
+      readFileSync(new URL(file, SOURCE), 'utf8')
+        .split('\n')
+        .filter((line) => !IDENTITY.test(line) && !JUDGEMENTS.some((judged) => line.includes(judged)))
+        .filter((line) => OF_THE_WORLD.test(literalsOf(line)))
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+  expect(named).toEqual([]);
 });
 
 describe('a judgement', () => {

@@ -1,38 +1,12 @@
+import * as FACTS from '../facts/answer-headers.ts';
 import type { Provider } from '../provider.ts';
 import { actedOnBy } from './acted-on.ts';
 
 /** Whether a header of an upstream's answer (its name in lower case) reaches the holder. */
 export type AnswerHeaders = (name: string) => boolean;
 
-/**
- * Headers that pass from every upstream, MCP servers included. All others are dropped, because a browser acts on some of them,
- * and new ones may come. `*` at the end of a name stands for any characters.
- */
-const OF_ALL = [
-  // The content, and how it may be stored (RFC 9110 §8, §14, §15.4; RFC 9111; RFC 9530).
-  ...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-disposition'],
-  ...[
-    'content-range',
-    'accept-ranges',
-    'etag',
-    'last-modified',
-    'content-digest',
-    'repr-digest',
-    'content-md5',
-  ],
-  ...['age', 'cache-control', 'date', 'expires', 'pragma', 'vary', 'warning', 'allow'],
-  // Files are fetched through redirects. The URL stays out of `Referer`: the answer has a `Referrer-Policy`.
-  'location',
-  // When to call again: draft-ietf-httpapi-ratelimit-headers, and all official SDKs.
-  ...['retry-after', 'retry-after-ms', 'x-should-retry', 'ratelimit', 'ratelimit-*', 'x-ratelimit-*'],
-  // RFC 9745 and RFC 8594: an endpoint that ends.
-  ...['deprecation', 'sunset'],
-  // Ids to name when asking a provider for help, and how long it took.
-  ...['x-request-id', 'request-id', 'x-correlation-id', 'x-trace-id', 'cf-ray', 'server-timing'],
-  ...['x-envoy-upstream-service-time', 'x-response-time', 'x-process-time'],
-  // Model Context Protocol, 2026-03: the headers that a server sends and a client reads.
-  ...['mcp-session-id', 'mcp-protocol-version'],
-];
+/** Names of `facts/answer-headers.ts`. */
+const OF_ALL = Object.values(FACTS).flatMap(({ names }) => names);
 
 /** The headers that pass from every upstream. */
 export const ANSWER_HEADERS_OF_ALL: AnswerHeaders = compile(OF_ALL);

@@ -4,12 +4,6 @@ import { isCount } from '../bounds/output-bound.ts';
 import * as FACTS from '../facts/anthropic.ts';
 import { isJsonObject, textOf } from '../json.ts';
 
-/** Values of `anthropic-beta` that change no price by themselves. */
-export const HARMLESS_BETAS: ReadonlySet<string> = new Set([
-  ...FACTS.HARMLESS_BETAS.names,
-  ...FACTS.HARMLESS_BETAS_OF_CLAUDE_CODE.names,
-]);
-
 const object =
   (list: AllowList) =>
   (value: unknown): Effect =>

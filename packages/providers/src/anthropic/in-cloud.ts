@@ -33,6 +33,7 @@ export function anthropicInCloud(id: string, cloud: Cloud): Dialect {
       streams: ({ stream }, path) => stream === true || streamPath.test(path),
       boundBody: (body, call) => boundBody(spend, body, call),
       atStandardPrice,
+      betasAt: ['anthropic_beta'],
       readStream: () => {
         const reader = spend.readStream?.();
         return {
@@ -56,11 +57,5 @@ const CACHED_FOR_HOUR = {
   reason: 'the price list has no rate for tokens that are cached for an hour',
 };
 
-const HARMLESS_BETAS = anthropicMessages.spend?.harmlessHeaderValues?.['anthropic-beta'];
-
-/** Clouds have no field for the tier in this dialect. Their betas are in the body. */
-function atStandardPrice(body: JsonObject): JsonObject {
-  const { service_tier: _tier, speed: _speed, anthropic_beta: betas, ...rest } = body;
-  const kept = Array.isArray(betas) ? betas.filter((beta) => HARMLESS_BETAS?.has(beta)) : [];
-  return kept.length > 0 ? { ...rest, anthropic_beta: kept } : rest;
-}
+/** Clouds have no field for the tier in this dialect. */
+const atStandardPrice = ({ service_tier: _tier, speed: _speed, ...body }: JsonObject): JsonObject => body;

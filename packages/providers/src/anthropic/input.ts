@@ -137,6 +137,7 @@ export function anthropicTools(tools: unknown): ToolsShare {
 const { most: TOOL_PROMPT } = FACTS.TOOL_PROMPT;
 const { most: OWN_SCHEMA_TOKENS } = FACTS.OWN_SCHEMA_TOKENS;
 const { most: LOOP_LIMIT } = FACTS.LOOPS;
+const UNBOUNDED: readonly string[] = FACTS.UNBOUNDED_TOOLS.names;
 const ALWAYS_DIRECT: readonly string[] = FACTS.ALWAYS_DIRECT.names;
 
 function toolShare(tool: unknown): Share {
@@ -145,7 +146,9 @@ function toolShare(tool: unknown): Share {
   if (typeof type !== 'string') return unboundedShare('is no known tool');
   const rule = TOOLS.get(type) ?? DATED_TOOLS.get(withoutDate(type) ?? '');
   if (rule) return rule(tool);
-  return shareBelow('type', unboundedShare('the cost of this tool has no stated maximum'));
+  if (UNBOUNDED.includes(withoutDate(type) ?? type))
+    return shareBelow('type', unboundedShare('the cost of this tool has no stated maximum'));
+  return unknownShare('the cost of this tool is not known');
 }
 
 type ToolRule = (tool: JsonObject) => Share;

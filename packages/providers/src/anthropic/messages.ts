@@ -15,10 +15,10 @@ import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bou
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import * as FACTS from '../facts/anthropic.ts';
 import type { CacheWrites } from '../facts/rates.ts';
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Bounded, CallFacts, DialectSpend, ModelFacts } from '../spend.ts';
 import { anthropicErrors } from './errors.ts';
-import { HARMLESS_BETAS, JUDGED, outputConfig } from './fields.ts';
+import { JUDGED, outputConfig } from './fields.ts';
 import { anthropicContent, anthropicTools, type BlockFacts, largestToolOf } from './input.ts';
 import { readAnthropicAnswer, readAnthropicStream } from './usage.ts';
 
@@ -36,11 +36,6 @@ const SPEND: DialectSpend = {
   boundBody,
   withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
   atStandardPrice,
-  // A beta may have another price (longer context, fast mode), use other models, or run code that is paid by the hour.
-  pricedHeaders: ['anthropic-beta', 'x-anthropic-beta'],
-  harmlessHeaderValues: {
-    'anthropic-beta': HARMLESS_BETAS,
-  },
   readAnswer: readAnthropicAnswer,
   readStream: readAnthropicStream,
   isOwnError: (answer) => isJsonObject(answer) && answer.type === 'error' && isJsonObject(answer.error),
@@ -134,8 +129,7 @@ function leastInputOf({ system, messages }: JsonObject): number {
   return leastTokens(characters);
 }
 
-/** Covers markers around turns and a default line or two. The names and braces of the JSON outweigh them. */
-const FIXED = 64;
+const { most: FIXED } = FACTS.MARKERS;
 
 /** The prompt without its tools: system, messages, output format. */
 function promptShare(body: JsonObject): Share {
@@ -143,7 +137,7 @@ function promptShare(body: JsonObject): Share {
   let largest: number | undefined;
   const blockFacts: BlockFacts = {
     // Other providers speak this dialect too, with models whose images have no stated maximum.
-    readsImages: typeof model === 'string' && model.startsWith('claude-'),
+    readsImages: FACTS.CLAUDE.matching.test(textOf(model)),
     largestTool: () => (largest ??= largestToolOf(tools, messages)),
   };
   const format = isJsonObject(output_config) ? (output_config.format ?? output_format) : output_format;
@@ -183,6 +177,6 @@ export function anthropicOutput(body: JsonObject, facts: ModelFacts) {
  * dialect use the standard tier if it is omitted.
  */
 function atStandardPrice({ service_tier: _tier, speed: _speed, ...body }: JsonObject): JsonObject {
-  const isClaude = typeof body.model === 'string' && body.model.startsWith('claude-');
+  const isClaude = FACTS.CLAUDE.matching.test(textOf(body.model));
   return isClaude ? { ...body, service_tier: 'standard_only' } : body;
 }

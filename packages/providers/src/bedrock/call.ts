@@ -1,4 +1,5 @@
 import type { ErrorShape, ModelInPath } from '../dialect.ts';
+import * as FACTS from '../facts/bedrock.ts';
 import { isJsonObject } from '../json.ts';
 import { decoded } from '../path.ts';
 
@@ -10,8 +11,7 @@ export const bedrockModel = (path: string): string | undefined =>
   decoded(/^\/model\/([^/]+)\//i.exec(path)?.[1] ?? '') || undefined;
 
 /** Whether a model's id, or that of an inference profile, is one of Claude's. */
-export const isClaude = (model: string | undefined): boolean =>
-  /^(?:[a-z]+\.)?anthropic\.claude-/.test(model ?? '');
+export const isClaude = (model: string | undefined): boolean => FACTS.CLAUDE.matching.test(model ?? '');
 
 /** AWS's errors are `{"message": …}`. An intermediary's page is not JSON, or has other fields. */
 export const isAwsError = (answer: unknown): boolean =>
@@ -19,14 +19,7 @@ export const isAwsError = (answer: unknown): boolean =>
   typeof (answer.message ?? answer.Message) === 'string' &&
   Object.keys(answer).every((field) => ERROR_FIELDS.has(field));
 
-const ERROR_FIELDS: ReadonlySet<string> = new Set([
-  'message',
-  'Message',
-  '__type',
-  'originalMessage',
-  'originalStatusCode',
-  'resourceName',
-]);
+const ERROR_FIELDS: ReadonlySet<string> = new Set(FACTS.ERROR_FIELDS.names);
 
 /**
  * The form of AWS's errors. Its SDKs take the error's name from `code` when no `x-amzn-errortype` header states it

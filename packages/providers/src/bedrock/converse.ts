@@ -13,6 +13,7 @@ import {
   textShare,
   together,
   unboundedShare,
+  unknownField,
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { type Dialect, NAMES } from '../dialect.ts';
@@ -50,6 +51,7 @@ export const bedrockConverse: Dialect = {
     }),
     atStandardPrice: ({ serviceTier: _tier, performanceConfig: _performance, ...body }) => body,
     pricedHeaders: FACTS.PRICED_HEADERS.names,
+    betasAt: ['additionalModelRequestFields', 'anthropic_beta'],
     readAnswer: (answer) => {
       if (!isJsonObject(answer)) return undefined;
       const { content } = objectIn(objectIn(answer, 'output'), 'message');
@@ -101,8 +103,7 @@ function boundBody(body: JsonObject, { path, bytes, facts }: CallFacts): Bounded
   };
 }
 
-/** Covers markers around turns. The names and braces of the JSON outweigh them. */
-const FIXED = 64;
+const { most: FIXED } = FACTS.MARKERS;
 
 function messagesShare(messages: unknown, claude: boolean): Share {
   if (messages === undefined || messages === null) return NOTHING;
@@ -137,7 +138,7 @@ function contentShare(content: unknown, claude: boolean): Share {
     const parts = Object.entries(block).map(([kind, value]) =>
       shareBelow(
         kind,
-        BLOCKS.get(kind)?.(value, claude) ?? unboundedShare('the cost of this kind of block is not known'),
+        BLOCKS.get(kind)?.(value, claude) ?? unknownField('the cost of this kind of block is not known'),
       ),
     );
     return together(parts);

@@ -1,4 +1,4 @@
-import type { Group, Most, Names, Writes } from './fact.ts';
+import type { Group, Matching, Most, Names, Writes } from './fact.ts';
 
 /** Fields of a message request. The input rate of a hold covers cache writes, and those for an hour if a part of the body asks for them (`isShortCache`). */
 export const MESSAGES_FIELDS = {
@@ -187,6 +187,14 @@ export const DATED_TOOLS = {
   },
 } as const satisfies Group;
 
+/** Tools, without their dates, that the provider runs without a stated maximum: code, servers, other models. */
+export const UNBOUNDED_TOOLS: Names = {
+  source:
+    '`@anthropic-ai/sdk` 1.11, BetaToolUnion; https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing',
+  date: '2026-11-28',
+  names: [...['code_execution', 'mcp_toolset', 'advisor', 'tool_search_tool_bm25', 'tool_search_tool_regex']],
+};
+
 /** The first versions of these tools. Later ones may run code between uses, unless only direct calls are allowed. */
 export const ALWAYS_DIRECT = {
   source: '`@anthropic-ai/sdk` 1.14, BetaWebSearchTool20250305 and BetaWebFetchTool20250910',
@@ -237,6 +245,26 @@ export const HARMLESS_BETAS_OF_CLAUDE_CODE = {
   ],
 } as const satisfies Names;
 
+/** Values that other clients send. The tools and fields that they allow are judged; two concern how a key or a thought is shown. */
+export const HARMLESS_BETAS_OF_CLIENTS = {
+  source:
+    '`@ai-sdk/anthropic` 4.0; `litellm` 1.110.2, anthropic_beta_headers_config; `pydantic-ai-slim` 2.68; https://github.com/anthropics/claude-code/issues/21767',
+  date: '2026-11-28',
+  names: [
+    'message-batches-2024-09-24',
+    'mid-conversation-system-2026-04-07',
+    'oauth-2025-04-20',
+    'prompt-caching-scope-2026-01-05',
+    'redact-thinking-2026-02-12',
+    'structured-outputs-2025-12-15',
+    'tool-examples-2025-10-29',
+    'tool-search-tool-2025-10-19',
+    'tool-search-tool-2025-11-19',
+    'web-fetch-2025-09-10',
+    'web-search-2025-03-05',
+  ],
+} as const satisfies Names;
+
 /** A patch of 28 × 28 pixels is one token, larger images are scaled down (to 1,568 before Opus 4.7). */
 export const IMAGE_TOKENS: Most = {
   source: 'https://platform.claude.com/docs/en/build-with-claude/vision#evaluate-image-size',
@@ -280,4 +308,34 @@ export const CACHE_WRITES: Writes = {
   date: '2026-11-26',
   matching: /claude/,
   times: { short: 1.25, hour: 2 },
+};
+
+/** Claude, as Anthropic and most who sell it name it. Its images have a maximum, and it alone knows the tier `standard_only`. */
+export const CLAUDE: Matching = {
+  source: 'https://platform.claude.com/docs/en/about-claude/models/overview',
+  date: '2026-11-26',
+  matching: /^claude-/,
+};
+
+/** Markers around turns, and a default line or two. The names and braces of the JSON outweigh them. */
+export const MARKERS: Most = {
+  source: 'https://platform.claude.com/docs/en/build-with-claude/token-counting',
+  date: '2026-11-21',
+  most: 64,
+};
+
+/**
+ * Values of `anthropic-beta` that change a price, or let a call do what nothing in it bounds: longer windows and outputs, other speeds and
+ * models, code, servers, further runs. No file makes them harmless.
+ */
+export const COSTLY_BETAS: Names = {
+  source: '`@anthropic-ai/sdk` 1.11, AnthropicBeta; https://platform.claude.com/docs/en/about-claude/pricing',
+  date: '2026-11-28',
+  names: [
+    ...['context-1m-2025-08-07', 'output-300k-2026-03-24', 'fast-mode-2026-02-01'],
+    ...['code-execution-2025-05-22', 'skills-2025-10-02', 'managed-agents-2026-04-01', 'dreaming-2026-04-21'],
+    ...['mcp-client-2025-04-04', 'mcp-client-2025-11-20', 'mcp-client-2026-09-15', 'mcp-tunnels-2026-06-22'],
+    ...['advisor-tool-2026-03-01', 'server-side-fallback-2026-06-01', 'server-side-fallback-2026-07-01'],
+    ...['compact-2026-01-12', 'compact-2026-09-04'],
+  ],
 };

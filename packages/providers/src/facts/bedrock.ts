@@ -1,4 +1,4 @@
-import type { Group, Matching, Names } from './fact.ts';
+import type { Group, Matching, Most, Names } from './fact.ts';
 
 /** Fields of Converse. */
 export const CONVERSE_FIELDS = {
@@ -52,6 +52,8 @@ export const MODEL_FIELDS = {
   entries: {
     top_k: { effect: 'harmless' },
     thinking: { effect: 'judged', by: 'thinking' },
+    // Each of its values is judged (`bounds/betas.ts`).
+    anthropic_beta: { effect: 'harmless' },
   },
 } as const satisfies Group;
 
@@ -193,4 +195,26 @@ export const ANSWER_HEADERS: Names = {
   source: '`@aws-sdk/client-bedrock-runtime` 3.1164, which reads the request id and the type of an error',
   date: '2026-11-26',
   names: ['x-amzn-*', 'x-amz-*', 'amazon-bedrock-*'],
+};
+
+/** Claude: a model's id, or that of an inference profile. */
+export const CLAUDE: Matching = {
+  source: 'https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html',
+  date: '2026-11-22',
+  matching: /^(?:[a-z]+\.)?anthropic\.claude-/,
+};
+
+/** Markers around turns. The names and braces of the JSON outweigh them. */
+export const MARKERS: Most = {
+  source: 'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html',
+  date: '2026-11-22',
+  most: 64,
+};
+
+/** Fields of AWS's errors. An intermediary's page is not JSON, or has other fields. */
+export const ERROR_FIELDS: Names = {
+  source:
+    '`@aws-sdk/client-bedrock-runtime` 3.1164, models/errors, and the headers and bodies that `@smithy/core` reads',
+  date: '2026-11-22',
+  names: ['message', 'Message', '__type', 'originalMessage', 'originalStatusCode', 'resourceName'],
 };

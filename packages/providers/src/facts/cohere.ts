@@ -1,4 +1,4 @@
-import type { Group } from './fact.ts';
+import type { Group, Most } from './fact.ts';
 
 /** Fields of chat, v2 and v1. Neither version knows the fields of the other. */
 export const CHAT_FIELDS = {
@@ -100,3 +100,17 @@ export const RERANK_FIELDS = {
     top_n: { effect: 'harmless' },
   },
 } as const satisfies Group;
+
+/** Documents of one search, which is what a rerank costs. */
+export const SEARCH_DOCUMENTS: Most = {
+  source: 'https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work',
+  date: '2026-11-21',
+  most: 100,
+};
+
+/** Tokens of a document with its query. A longer one is split into chunks, and each chunk counts as a document. */
+export const CHUNK_TOKENS: Most = {
+  source: 'https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work',
+  date: '2026-11-21',
+  most: 500,
+};

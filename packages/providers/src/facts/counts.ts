@@ -127,6 +127,13 @@ export const CONVERSE: Names = {
   ],
 };
 
+/** OpenRouter's own usage of a rank. Its cost stands next to them. */
+export const RANKS: Names = {
+  source: '`@openrouter/sdk` 1.3, CreateRerankUsage',
+  date: '2026-11-28',
+  names: ['search_units', 'total_tokens'],
+};
+
 /** Only billed units cost; `tokens` has the template, too. */
 export const COHERE: Names = {
   source: '`cohere-ai` 8.1, Usage and ApiMeta',

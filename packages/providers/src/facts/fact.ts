@@ -41,8 +41,17 @@ export type Writes = Matching & { readonly times: CacheWrites };
 /** Most tokens, or most of another thing, that something takes. */
 export type Most = Cited & { readonly most: number };
 
-/** Rates that a vendor publishes. */
-export type Rates = Cited & { readonly rates: ModelPrice };
+/** Fewest tokens, or fewest of another thing, that something takes. */
+export type Least = Cited & { readonly least: number };
+
+/** Rates that a vendor publishes, and the models that have them. */
+export type Rates = Matching & { readonly rates: ModelPrice };
+
+/** Parts of names, in lower case. Each is sticky (`y`), so that it is found where another one ended. */
+export type Parts = Cited & { readonly parts: readonly RegExp[] };
+
+/** Most tokens that markers add around each message, and around each tool in addition to its text. */
+export type Markers = Cited & { readonly perMessage: number; readonly perTool: number };
 
 /** A figure for each model, by its name without a date. */
 export type ByModel<T> = Cited & { readonly models: Readonly<Record<string, T>> };

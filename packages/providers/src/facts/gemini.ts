@@ -89,6 +89,16 @@ export const TOOLS = {
   },
 } as const satisfies Group;
 
+/** Tools that Google runs without a maximum of rounds, some of which have a fee for each use. */
+export const UNBOUNDED_TOOLS: Names = {
+  source: '`@google/genai` 3.3, dist/genai.d.ts, Tool; https://ai.google.dev/gemini-api/docs/pricing',
+  date: '2026-11-28',
+  names: [
+    ...['googleSearch', 'googleSearchRetrieval', 'googleMaps', 'enterpriseWebSearch', 'parallelAiSearch'],
+    ...['codeExecution', 'fileSearch', 'retrieval', 'urlContext', 'mcpServers'],
+  ],
+};
+
 export const CONTENT = {
   at: 'contents[]',
   of: 'fields',
@@ -204,4 +214,35 @@ export const OTHER_MODALITY: Matching = {
   source: 'https://ai.google.dev/gemini-api/docs/models',
   date: '2026-11-22',
   matching: /image|tts|audio|live|omni|lyria|veo/,
+};
+
+/** Tokens that Google adds around turns. The names and braces of the JSON outweigh them. */
+export const MARKERS: Most = {
+  source: 'https://ai.google.dev/gemini-api/docs/tokens',
+  date: '2026-11-21',
+  most: 64,
+};
+
+/** Fields below which the caller chooses the names. */
+export const CALLERS_OWN: Names = {
+  source: '`@google/genai` 3.3, the fields of type Record<string, unknown> and those of a Schema',
+  date: '2026-11-25',
+  names: [
+    'args',
+    'labels',
+    'parameters',
+    'parametersJsonSchema',
+    'partMetadata',
+    'response',
+    'responseJsonSchema',
+    '_responseJsonSchema',
+    'responseSchema',
+  ],
+};
+
+/** Kinds of sources of a grounded answer whose search is counted. Reading pages (`urlContextMetadata`) costs their tokens only. */
+export const COUNTED_SOURCES: Names = {
+  source: 'https://ai.google.dev/gemini-api/docs/pricing; `@google/genai` 3.3, GroundingChunk',
+  date: '2026-11-26',
+  names: ['web', 'maps'],
 };

@@ -9,6 +9,7 @@ import {
   textShare,
   together,
   unboundedShare,
+  unknownField,
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
@@ -54,7 +55,10 @@ export const geminiTools = (tools: unknown): Share => {
 };
 
 const toolShare = (name: string, value: unknown): Share =>
-  TOOLS.get(name)?.(value) ?? unboundedShare('the cost of this tool has no stated maximum');
+  TOOLS.get(name)?.(value) ??
+  (FACTS.UNBOUNDED_TOOLS.names.includes(name)
+    ? unboundedShare('the cost of this tool has no stated maximum')
+    : unknownField('the cost of this tool is not known'));
 
 const TOOLS = compileWith(FACTS.TOOLS, () => (_: unknown) => WHOLE_WINDOW, { rewritten: rewrittenShare });
 

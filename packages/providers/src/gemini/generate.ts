@@ -115,8 +115,7 @@ const EMBED_FIELDS = compileGroup(FACTS.EMBED_FIELDS, {
 
 /** Deeper than any request needs. A body is walked by recursion. */
 const DEEPEST = 100;
-/** Covers the tokens that Google adds around turns. The names and braces of the JSON outweigh them. */
-const FIXED = 64;
+const { most: FIXED } = FACTS.MARKERS;
 
 function boundGenerate(given: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
   const body = readBody(given);

@@ -1,3 +1,4 @@
+import { COUNTED_SOURCES } from '../facts/gemini.ts';
 import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
 import type { Statement } from '../usage/record.ts';
 
@@ -37,8 +38,7 @@ export function groundingIn(
   };
 }
 
-/** Kinds of sources whose search is counted. */
-const COUNTED: readonly string[] = ['web', 'maps'];
+const { names: COUNTED } = COUNTED_SOURCES;
 
 const objectsIn = (list: unknown): readonly JsonObject[] =>
   Array.isArray(list) ? list.filter(isJsonObject) : [];

@@ -1,18 +1,9 @@
 import { type Dialect, fieldName } from '../dialect.ts';
+import * as FACTS from '../facts/gemini.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 
-/** Fields below which the caller chooses the names. They stay as they are. */
-const CALLERS_OWN: ReadonlySet<string> = new Set([
-  'args',
-  'labels',
-  'parameters',
-  'parametersJsonSchema',
-  'partMetadata',
-  'response',
-  'responseJsonSchema',
-  '_responseJsonSchema',
-  'responseSchema',
-]);
+/** They stay as they are. */
+const CALLERS_OWN: ReadonlySet<string> = new Set(FACTS.CALLERS_OWN.names);
 
 const PROTO: Dialect = { id: 'proto', settings: [], protoJson: { callersOwn: [] } };
 

@@ -88,7 +88,6 @@ export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<Dialec
     streams: (body) => body.stream === true,
     withOutputBound: (body, tokens) => writeOutputBound(body, outputBound, tokens),
     atStandardPrice: (body) => atTier(body, rules.standardTier),
-    pricedHeaders: BETA_HEADERS,
     ...(rules.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
     ...(rules.refusesAsking && { refusesAsking: rules.refusesAsking }),
     readAnswer: (answer) => {
@@ -135,12 +134,6 @@ export function boundText(
     bound: { inputTokens: bounded.tokens, fees: {}, output: { ...output, times, coversReasoning: true } },
   };
 }
-
-/**
- * Betas may work, and be billed, in other ways. Routers forward those of `x-anthropic-beta`
- * (https://openrouter.ai/docs/guides/routing/provider-selection).
- */
-export const BETA_HEADERS: readonly string[] = ['openai-beta', 'anthropic-beta', 'x-anthropic-beta'];
 
 /** The model that a body names. */
 export const modelIn = ({ model }: JsonObject): string | undefined =>

@@ -5,6 +5,7 @@ import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import type { ByModel } from '../facts/fact.ts';
 import * as FACTS from '../facts/openai/images.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
+import { undated } from '../model-names.ts';
 import { type Bounded, countsRead, type DialectSpend, type EventReader, type Usage } from '../spend.ts';
 import { IMAGES_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
@@ -46,8 +47,7 @@ function imagesSpend(errors: OpenaiRules['errors'], fields: AllowList): DialectS
 }
 
 const NO_FIELDS: AllowList = new Map();
-/** `n` is 1 to 10 at OpenAI and xAI. */
-const MOST_IMAGES = 10;
+const { most: MOST_IMAGES } = FACTS.IMAGES_OF_CALL;
 const { most: PARTIAL_TOKENS } = FACTS.PARTIAL_TOKENS;
 
 const FIELDS = compileGroup(FACTS.IMAGE_FIELDS, {
@@ -61,7 +61,7 @@ const FIELDS = compileGroup(FACTS.IMAGE_FIELDS, {
 
 function boundImages(body: JsonObject, bytes: number): Bounded {
   const n = countIn(body, 'n', MOST_IMAGES) ?? MOST_IMAGES;
-  const tokens = TOKENS.get(textOf(body.model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+  const tokens = TOKENS.get(undated(textOf(body.model)));
   if (!tokens) return { bound: { inputTokens: 0, fees: { images: n }, output: undefined } };
   const each = tokens(textOf(body.quality), textOf(body.size));
   if (each === undefined) {
@@ -96,15 +96,15 @@ const ofFirstModels = (quality: string, size: string): number =>
   published(FIRST_MODELS, quality, size) ??
   Math.max(...(FIRST_MODELS.get(quality) ?? [...FIRST_MODELS.values()].flat()));
 
-/**
- * Most output tokens of an image. gpt-image-1.5 is not here: it also bills text that it writes, some 200 tokens an image,
- * for which OpenAI publishes no maximum (https://community.openai.com/t/1369511). Nor does it for later models.
- */
-const TOKENS: ReadonlyMap<string, (quality: string, size: string) => number | undefined> = new Map([
-  ['gpt-image-1', ofFirstModels],
-  ['gpt-image-1-mini', ofFirstModels],
-  ['gpt-image-2', (quality: string, size: string) => published(SECOND_MODEL, quality, size)],
-]);
+const COUNTS = {
+  ofFirstModels,
+  ofSecondModel: (quality: string, size: string) => published(SECOND_MODEL, quality, size),
+};
+
+/** Most output tokens of an image, by model. */
+const TOKENS = new Map(
+  Object.entries(FACTS.COUNTED_MODELS.models).map(([model, by]) => [model, COUNTS[by]] as const),
+);
 
 /** The tokens that an answer reports, else the number of its images. */
 function readAnswer(answer: unknown): Statement | undefined {

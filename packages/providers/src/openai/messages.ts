@@ -10,7 +10,8 @@ import {
 } from '../bounds/allow-list.ts';
 import { compileGroup } from '../bounds/compile-group.ts';
 import * as CHAT from '../facts/openai/chat.ts';
-import { isJsonObject } from '../json.ts';
+import { UNBOUNDED_TOOLS } from '../facts/openai/responses.ts';
+import { isJsonObject, textOf } from '../json.ts';
 import type { InputRules } from './rules.ts';
 
 /** Kinds of content by their `type`, with a rule for each. */
@@ -73,10 +74,14 @@ export const ownTools =
   (kinds: AllowList) =>
   (tools: unknown): Effect =>
     judgeEach(tools, ({ type }) =>
-      typeof type === 'string' && kinds.has(type)
-        ? 'harmless'
-        : unknownEffect('is a tool whose cost is not known', 'type'),
+      typeof type === 'string' && kinds.has(type) ? 'harmless' : otherTool(type),
     );
+
+/** A tool that no list has. One that the provider runs stays without a bound, whatever a file says. */
+export const otherTool = (type: unknown): Effect =>
+  UNBOUNDED_TOOLS.matching.test(textOf(type))
+    ? { unbounded: 'is a tool of the provider whose cost has no maximum', at: 'type' }
+    : unknownEffect('is a tool whose cost is not known', 'type');
 
 /** `detail` is inside the image in chat completions, and next to it in Responses. */
 function detailOf(part: unknown): unknown {

@@ -15,7 +15,7 @@ import type { Group } from '../facts/fact.ts';
 import * as LISTS from '../facts/openai/responses.ts';
 import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
 import { CACHE_AND_RECORDS, objectOf, standardTier } from './fields.ts';
-import { imagePart, judgeContent, ownTools, partOf, TEXT_RULES } from './messages.ts';
+import { imagePart, judgeContent, otherTool, ownTools, partOf, TEXT_RULES } from './messages.ts';
 import type { InputRules, OpenaiRules } from './rules.ts';
 
 /** Tools that a provider runs under `max_tool_calls`, with the unit of the fee of each. */
@@ -85,7 +85,7 @@ const judgeTools = (serverTools: ServerTools): JudgeTools => {
   return (tools, body) =>
     judgeEach(tools, (tool) => {
       const rule = kinds.get(textOf(tool.type));
-      if (rule === undefined) return unknownEffect('is a tool whose cost is not known', 'type');
+      if (rule === undefined) return otherTool(tool.type);
       return typeof rule === 'function' ? rule(tool, body) : rule;
     });
 };

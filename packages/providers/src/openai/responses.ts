@@ -1,14 +1,14 @@
 import { judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
-import { ANSWERED_CALLS } from '../facts/openai/responses.ts';
+import { ANSWERED_CALLS, FREE_ACTIONS, PREVIEW_SEARCHES } from '../facts/openai/responses.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Bound, DialectSpend, Usage } from '../spend.ts';
 import { hasText } from '../usage/content.ts';
 import { RESPONSES_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
 import type { Content, Statement } from '../usage/record.ts';
-import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
+import { atTier, boundText, modelIn } from './chat.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import {
   NO_SERVER_TOOLS,
@@ -65,7 +65,6 @@ function responsesSpend(
     },
     withOutputBound: (body, tokens) => writeOutputBound(body, 'max_output_tokens', tokens),
     atStandardPrice: (body) => atTier(body, rules.standardTier),
-    pricedHeaders: BETA_HEADERS,
     readAnswer: (answer) => (isJsonObject(answer) && isOver(answer) ? usageOf(answer) : undefined),
     readStream: () => readResponseEvents(usageOf),
     isOwnError: (answer) => isErrorOf(rules.errors, answer),
@@ -122,7 +121,7 @@ function withServerTools(usage: Usage | undefined, { output, tools }: JsonObject
 /** Whether the tool of the searches is, or may be, `web_search_preview`, which has a fee of its own. A response repeats its tools. */
 const previews = (tools: unknown): boolean =>
   Array.isArray(tools) &&
-  tools.some((tool) => isJsonObject(tool) && textOf(tool.type).startsWith('web_search_preview'));
+  tools.some((tool) => isJsonObject(tool) && PREVIEW_SEARCHES.matching.test(textOf(tool.type)));
 
 /** Items of tools whose fee the usage does not report, or that this version does not know. */
 const costlyItems = ({ output }: JsonObject): readonly string[] =>
@@ -142,9 +141,8 @@ const contentIn = ({ output }: JsonObject): Content | undefined =>
 const isWritten = ({ type, content }: JsonObject): boolean =>
   type === 'message' ? hasText(content) : type !== 'mcp_list_tools';
 
-/** Opening a page and searching in it are free. https://platform.openai.com/docs/pricing#built-in-tools */
 const isSearch = ({ action }: JsonObject): boolean =>
-  !isJsonObject(action) || (action.type !== 'open_page' && action.type !== 'find_in_page');
+  !isJsonObject(action) || !FREE_ACTIONS.names.includes(textOf(action.type));
 
 /** A response that runs in the background has no usage yet. */
 const isOver = ({ status }: JsonObject): boolean => status !== 'queued' && status !== 'in_progress';

@@ -1,5 +1,5 @@
 import type { Cited, ErrorForm, UsageForm } from '../facts/fact.ts';
-import { ADDED, ADDED_BY_TEMPLATES } from '../facts/openai/added.ts';
+import * as ADDED from '../facts/openai/added.ts';
 import { isJsonObject } from '../json.ts';
 import type { Spend } from '../spend.ts';
 
@@ -22,19 +22,12 @@ export type InputRules = {
   readonly imageTokens?: (model: unknown) => number | undefined;
 };
 
-/**
- * 3 tokens a message, 3 to prime the answer, about 12 a tool in addition to its text
- * (https://github.com/openai/openai-cookbook, How to count tokens with tiktoken): doubled and rounded up.
- */
-export const OPENAI_INPUT: InputRules = { perMessage: 8, perTool: 32, normalises: false };
-export const OPENAI_ADDED = ADDED.most;
+export const OPENAI_INPUT: InputRules = { ...ADDED.MARKERS, normalises: false };
+export const OPENAI_ADDED = ADDED.ADDED.most;
 
-/**
- * Models with open weights: a template adds the text that its author chose. The longest known are Mistral Small's
- * default system prompt and Llama's and Qwen's instructions for tools, each under 700 tokens.
- */
-export const OPEN_WEIGHTS_INPUT: InputRules = { perMessage: 32, perTool: 64, normalises: true };
-export const OPEN_WEIGHTS_ADDED = ADDED_BY_TEMPLATES.most;
+/** Models with open weights: a template adds the text that its author chose. */
+export const OPEN_WEIGHTS_INPUT: InputRules = { ...ADDED.MARKERS_OF_TEMPLATES, normalises: true };
+export const OPEN_WEIGHTS_ADDED = ADDED.ADDED_BY_TEMPLATES.most;
 
 /** Whether a body is one of a provider's own errors; an intermediary's page is not a JSON object. */
 export const isErrorOf = (forms: readonly ErrorForm[], answer: unknown): boolean =>

@@ -3,7 +3,6 @@ import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, NAMES, NO_OUTPUT } from '../dialect.ts';
 import * as IMAGEN from '../facts/gemini.ts';
-import type { ModelPrice } from '../facts/rates.ts';
 import * as FACTS from '../facts/vendors/google.ts';
 import { geminiErrors } from '../gemini/errors.ts';
 import {
@@ -19,13 +18,7 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, type Provider, rowsOf } from '../provider.ts';
-
-/** Daily free prompts are not known here, so each costs. A name without a number says no generation. */
-function publishedRates(model: string): ModelPrice | undefined {
-  if (/^gemini-[12]\./.test(model)) return FACTS.FEES_BY_PROMPT.rates;
-  return /^gemini-[3-9]/.test(model) ? FACTS.FEES_BY_QUERY.rates : undefined;
-}
+import { BEARER, type Provider, ratesFor, rowsOf } from '../provider.ts';
 
 /** Its rules where it follows OpenAI. */
 const OPENAI: OpenaiRules = {
@@ -68,8 +61,7 @@ const geminiPredict: Dialect = {
   },
 };
 
-/** A call without `sampleCount` gets as many. */
-const MOST_IMAGES = 4;
+const { most: MOST_IMAGES } = FACTS.IMAGES_OF_CALL;
 
 const PARAMETERS = compileGroup(IMAGEN.PREDICT_PARAMETERS, {
   samples: (_, parameters) =>
@@ -125,14 +117,8 @@ export const google: Provider = {
   refusals: FACTS.REFUSALS.errors,
   models: rowsOf(FACTS.MODELS),
   unitPrices: new Map(Object.entries(FACTS.UNIT_PRICES.models)),
-  publishedRates,
-  // https://ai.google.dev/gemini-api/docs/pricing: "text / image / video", and sound where it has no line of its own.
-  mediaAsWhole: new Set([
-    'input_audio',
-    'input_image',
-    'input_video',
-    'cache_audio_read',
-    'cache_image_read',
-  ]),
+  // Daily free prompts are not known here, so each costs.
+  publishedRates: (model) => ratesFor(model, [FACTS.FEES_BY_PROMPT, FACTS.FEES_BY_QUERY]),
+  mediaAsWhole: new Set(FACTS.MEDIA_AS_WHOLE.names),
   makerNames: ['google'],
 };

@@ -4,6 +4,7 @@ import { OPENAI_FIELDS, OPENAI_PARTS } from '../facts/openai/chat.ts';
 import type { ModelPrice } from '../facts/rates.ts';
 import * as FACTS from '../facts/vendors/openai.ts';
 import { textOf } from '../json.ts';
+import { undated } from '../model-names.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
@@ -13,7 +14,7 @@ import { openaiResponses } from '../openai/responses.ts';
 import { serverToolsOf } from '../openai/responses-fields.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { openaiSpeech } from '../openai/speech.ts';
-import { BEARER, type ModelRows, type Provider, rowsOf } from '../provider.ts';
+import { BEARER, type ModelRows, type Provider, ratesFor, rowsOf } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
 /** Of OpenAI, and of deployments on Azure. */
@@ -23,8 +24,6 @@ const { models: IMAGE_TOKENS } = FACTS.IMAGE_TOKENS;
 
 /** Most tokens of one image. Undefined if the model's maximum is not published. */
 const imageTokens = (model: unknown): number | undefined => imageTokensOf(undated(textOf(model)));
-
-const undated = (model: string): string => model.replace(/-\d{4}-\d{2}-\d{2}$/, '');
 
 const imageTokensOf = (name: string): number | undefined =>
   Object.hasOwn(IMAGE_TOKENS, name) ? IMAGE_TOKENS[name] : undefined;
@@ -46,17 +45,13 @@ export const OPENAI_CHAT = {
   parts: compileGroup(OPENAI_PARTS),
 };
 
-/** OpenAI and Azure refuse a `max_output_tokens` below 16. */
-export const RESPONSES_MINIMUM = 16;
+export const RESPONSES_MINIMUM = FACTS.LEAST_OUTPUT.least;
 
 const SOUND: ReadonlyMap<string, ModelPrice> = new Map(Object.entries(FACTS.SOUND.models));
 
-/** Names say which models reason, except of the chat models of GPT-5. */
 function publishedRates(model: string): ModelPrice {
-  const reasons = /^(o\d|gpt-[5-9])/.test(model) && !model.includes('chat');
   return {
-    ...(/^gpt-4(o|\.1)/.test(model) && FACTS.FEES.rates),
-    ...(reasons && FACTS.FEES_OF_REASONING.rates),
+    ...ratesFor(model, [FACTS.FEES, FACTS.FEES_OF_REASONING]),
     ...(SOUND.get(model) ?? SOUND.get(undated(model))),
   };
 }
@@ -100,7 +95,6 @@ export const openai: Provider = {
   encodings: new Map(Object.entries(FACTS.ENCODINGS.models)),
   unitPrices: new Map(Object.entries(FACTS.UNIT_PRICES.models)),
   publishedRates,
-  // The output of most models of images is pictures alone, so its price is theirs.
-  mediaAsWhole: new Set(['input_image', 'output_image']),
+  mediaAsWhole: new Set(FACTS.MEDIA_AS_WHOLE.names),
   makerNames: ['openai'],
 };

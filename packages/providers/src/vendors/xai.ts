@@ -36,8 +36,7 @@ export const xai: Provider = {
   rules: {
     stated: ({ cost_in_usd_ticks: ticks }) => ({ microusd: statedMicrousd(ticks, FACTS.USD.ticks) }),
     addedInput: FACTS.ADDED.most,
-    // xAI does not document that the bound covers reasoning.
-    coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
+    coversReasoning: (model) => FACTS.PLAIN_MODELS.matching.test(model),
     refusedModels: FACTS.REFUSED_MODELS.matching,
     freeUsage: new Set(FACTS.FREE_USAGE.names),
   },

@@ -63,3 +63,26 @@ export const SECOND_MODEL: ByModel<readonly number[]> = {
     high: [7_050, 5_517, 5_517],
   },
 };
+
+/** `n` at OpenAI, and at xAI. */
+export const IMAGES_OF_CALL: Most = {
+  source:
+    'https://platform.openai.com/docs/api-reference/images/create#images-create-n; https://docs.x.ai/docs/guides/image-generation',
+  date: '2026-11-27',
+  most: 10,
+};
+
+/**
+ * The models whose tokens are published, each with the function that counts them. gpt-image-1.5 is not here: it also bills text that it
+ * writes, some 200 tokens an image, for which OpenAI publishes no maximum. Nor does it for later models.
+ */
+export const COUNTED_MODELS = {
+  source:
+    'https://developers.openai.com/api/docs/guides/image-generation#cost-and-latency; https://community.openai.com/t/1369511',
+  date: '2026-11-22',
+  models: {
+    'gpt-image-1': 'ofFirstModels',
+    'gpt-image-1-mini': 'ofFirstModels',
+    'gpt-image-2': 'ofSecondModel',
+  },
+} as const satisfies ByModel<string>;

@@ -1,4 +1,4 @@
-import type { Group, Names } from '../fact.ts';
+import type { Group, Matching, Names } from '../fact.ts';
 
 /** Fields of a response that may pass. */
 export const RESPONSES_FIELDS = {
@@ -87,6 +87,15 @@ export const RESPONSE_TOOLS = {
     computer_use_preview: { effect: 'whole window' },
   },
 } as const satisfies Group;
+
+/** Tools that a provider runs, in chat completions, too. Where their calls have no bound, their fees and rounds have none. */
+export const UNBOUNDED_TOOLS: Matching = {
+  source:
+    '`openai` 7.59, resources/responses, Tool; https://docs.mistral.ai/agents/connectors; https://console.groq.com/docs/built-in-tools',
+  date: '2026-11-28',
+  matching:
+    /^(?:browser_search|code_interpreter|document_library|file_search|image_generation|mcp$|programmatic_tool_calling|shell$|web_search)/,
+};
 
 export const NAMESPACE_TOOLS = {
   at: 'tools[].tools[]',
@@ -257,4 +266,18 @@ export const ANSWERED_CALLS: Names = {
     'web_search_call',
     'file_search_call',
   ],
+};
+
+/** The tools of searches that have a fee of their own, `preview_searches`. */
+export const PREVIEW_SEARCHES: Matching = {
+  source: 'https://developers.openai.com/api/docs/pricing#tools',
+  date: '2026-11-27',
+  matching: /^web_search_preview/,
+};
+
+/** Actions of a search that have no fee. */
+export const FREE_ACTIONS: Names = {
+  source: 'https://platform.openai.com/docs/pricing#built-in-tools',
+  date: '2026-11-26',
+  names: ['open_page', 'find_in_page'],
 };

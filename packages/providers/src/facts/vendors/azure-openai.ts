@@ -1,4 +1,4 @@
-import type { FreeCalls, Group, Matching, Names, Refusals } from '../fact.ts';
+import type { Cited, FreeCalls, Group, Matching, Names, Refusals } from '../fact.ts';
 
 /** Next to the fields of OpenAI. */
 export const CHAT_FIELDS = {
@@ -71,4 +71,11 @@ export const REFUSED_MODELS: Matching = {
   source: 'https://learn.microsoft.com/azure/ai-foundry/openai/concepts/model-router, Billing',
   date: '2026-11-27',
   matching: /-search-(preview|api)|deep-research|model-router/,
+};
+
+/** The first version of the API with `stream_options`. */
+export const ASKING_SINCE: Cited & { readonly version: string } = {
+  source: 'https://github.com/Azure/azure-rest-api-specs, 2024-09-01-preview',
+  date: '2026-11-22',
+  version: '2024-09-01',
 };

@@ -3,6 +3,7 @@ import {
   type FreeCalls,
   K,
   type Models,
+  type Most,
   type Names,
   type Rates,
   type Refusals,
@@ -91,14 +92,30 @@ export const UNIT_PRICES: ByModel<ModelPrice> = {
 export const FEES_BY_PROMPT: Rates = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
+  matching: /^gemini-[12]\./,
   rates: { grounded_prompts: 35_000, grounding_searches: 0, map_prompts: 25_000 },
 };
 
-/** From Gemini 3 on: $14 for 1,000 queries. Answers do not say how many queries Maps got. */
+/** From Gemini 3 on: $14 for 1,000 queries. Answers do not say how many queries Maps got. A name without a number says no generation. */
 export const FEES_BY_QUERY: Rates = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
+  matching: /^gemini-[3-9]/,
   rates: { grounded_prompts: 0, grounding_searches: 14_000 },
+};
+
+/** Kinds of tokens that cost as all input: "text / image / video", and sound where it has no line of its own. */
+export const MEDIA_AS_WHOLE: Names = {
+  source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  date: '2026-11-27',
+  names: ['input_audio', 'input_image', 'input_video', 'cache_audio_read', 'cache_image_read'],
+};
+
+/** Images of one call of Imagen. A call without `sampleCount` gets as many. */
+export const IMAGES_OF_CALL: Most = {
+  source: 'https://ai.google.dev/gemini-api/docs/imagen#imagen-configuration',
+  date: '2026-11-27',
+  most: 4,
 };
 
 /** Headers of its answers that pass. `@google/genai` reads the address of an upload. */

@@ -1,4 +1,4 @@
-import type { ByModel, FreeCalls, Group, Matching, Models, Names, Rates, UsageForm } from '../fact.ts';
+import type { ByModel, FreeCalls, Group, Least, Matching, Models, Names, Rates, UsageForm } from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
 /** The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000. */
@@ -208,14 +208,31 @@ export const SOUND: ByModel<ModelPrice> = {
 export const FEES: Rates = {
   source: 'https://developers.openai.com/api/docs/pricing#tools',
   date: '2026-11-27',
+  matching: /^gpt-4(o|\.1)/,
   rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 25_000 },
 };
 
-/** Fees at models that reason: $10 for 1,000 of `web_search_preview`. */
+/** Fees at models that reason: $10 for 1,000 of `web_search_preview`. Names say which models reason, except of the chat models of GPT-5. */
 export const FEES_OF_REASONING: Rates = {
   source: 'https://developers.openai.com/api/docs/pricing#tools',
   date: '2026-11-27',
+  matching: /^(o\d|gpt-[5-9])(?!.*chat)/,
   rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 10_000 },
+};
+
+/** Kinds of tokens that cost as all input or all output. The output of most models of images is pictures alone, so its price is theirs. */
+export const MEDIA_AS_WHOLE: Names = {
+  source: 'https://developers.openai.com/api/docs/pricing',
+  date: '2026-11-22',
+  names: ['input_image', 'output_image'],
+};
+
+/** The API refuses a smaller `max_output_tokens` of Responses, as Azure does. */
+export const LEAST_OUTPUT: Least = {
+  source:
+    'https://platform.openai.com/docs/api-reference/responses/create#responses-create-max_output_tokens',
+  date: '2026-11-22',
+  least: 16,
 };
 
 /** Headers of its answers that pass. */

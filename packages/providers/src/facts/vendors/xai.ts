@@ -124,6 +124,13 @@ export const REFUSED_MODELS: Matching = {
   matching: /multi-agent/,
 };
 
+/** Models that do not reason. xAI does not document that the bound of the output covers the reasoning of others. */
+export const PLAIN_MODELS: Matching = {
+  source: 'https://docs.x.ai/docs/models',
+  date: '2026-11-22',
+  matching: /non-reasoning|^grok-2/,
+};
+
 /** Tokens of the prompts that it adds, of several hundred tokens. */
 export const ADDED: Most = {
   source: 'https://docs.x.ai/docs/models',

@@ -28,8 +28,7 @@ const RULES: OpenaiRules = {
   refusesAsking,
 };
 
-/** The first version of the API with `stream_options` (https://github.com/Azure/azure-rest-api-specs, 2024-09-01-preview). */
-const ASKING_SINCE = '2024-09-01';
+const { version: ASKING_SINCE } = FACTS.ASKING_SINCE;
 
 /**
  * Calls with the customer's own data refuse the field: "Validation error at #/stream_options: Extra inputs are not permitted"

@@ -7,6 +7,7 @@ import * as FACTS from '../../facts/bedrock.ts';
 import { readObject } from '../../json.ts';
 import { OPEN_WEIGHTS_ADDED } from '../../openai/rules.ts';
 import type { Provider } from '../../provider.ts';
+import { statesTwice } from '../../usage/twice.ts';
 import { anthropic } from '../anthropic.ts';
 
 const messages = anthropicInCloud('bedrock-anthropic', {
@@ -16,7 +17,9 @@ const messages = anthropicInCloud('bedrock-anthropic', {
   // PayloadPart: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_PayloadPart.html
   unwrap: (data) => {
     const { bytes } = readObject(data) ?? {};
-    return typeof bytes === 'string' ? Buffer.from(bytes, 'base64').toString() : '{"type":"error"}';
+    const text = typeof bytes === 'string' ? Buffer.from(bytes, 'base64').toString() : undefined;
+    // The reader of the stream sees the wrapping alone.
+    return text === undefined || statesTwice(text) ? '{"type":"error"}' : text;
   },
 });
 
