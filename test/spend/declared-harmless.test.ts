@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 
@@ -14,13 +13,10 @@ beforeAll(async () => {
     pricing: { m: { input: 1_000_000, output: 0 } },
   };
   const harmless_fields = ['note', 'messages[].content[].type=sketch', 'prediction'];
-  const claude = { ...entry, extends: 'anthropic' };
   stack = await startStack({
     providers: {
       strict: entry,
       newer: { ...entry, harmless_fields },
-      claude,
-      'claude-newer': { ...claude, harmless_betas: ['new-2026-12-01'] },
     },
   });
 });
@@ -88,25 +84,3 @@ test('the issuer takes it in a config, and refuses others', async () => {
   expect(await presign('newer', { other: 'Hi' })).toBe(400);
   expect(await presign('strict', { note: 'Hi' })).toBe(400);
 });
-
-test.each([
-  ['claude', 'effort-2025-11-24'],
-  ['claude-newer', 'effort-2025-11-24,new-2026-12-01'],
-])(
-  'a beta that %s does not know is dropped, and one that the file declares passes',
-  async (provider, sent) => {
-    const { url } = await issue(provider, { path: '/v1/messages' });
-    const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }] };
-    await fetch(url, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'anthropic-beta': 'effort-2025-11-24, new-2026-12-01, x-1, a b, x-1',
-      },
-      body: JSON.stringify(body),
-    });
-    expect(String(upstream.seen.at(-1)?.headers['anthropic-beta']).replaceAll(' ', '')).toBe(sent);
-    const dropped = provider === 'claude' ? 'new-2026-12-01 x-1 other' : 'x-1 other';
-    await eventually(async () => stack.logs.some((line) => line.includes(`"dropped_betas":"${dropped}"`)));
-  },
-);

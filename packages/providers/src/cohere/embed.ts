@@ -55,12 +55,8 @@ function boundEmbed(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   return 'unbounded' in input ? input : { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };
 }
 
-/**
- * A search is one query with up to 100 documents. Cohere splits a document that is longer than 500 tokens with the query
- * into chunks, and each chunk counts as a document. https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work
- */
-const SEARCH_DOCUMENTS = 100;
-const CHUNK_TOKENS = 500;
+const { most: SEARCH_DOCUMENTS } = FACTS.SEARCH_DOCUMENTS;
+const { most: CHUNK_TOKENS } = FACTS.CHUNK_TOKENS;
 
 function boundRerank(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };

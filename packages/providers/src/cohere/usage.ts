@@ -7,12 +7,12 @@ import type { Content, Statement } from '../usage/record.ts';
 
 /**
  * Usage of a whole answer: `usage.billed_units` in v2 chat, `meta.billed_units` elsewhere. Billed units exclude the
- * prompt's template, which `tokens` counts. (`cohere-ai` 8.1, UsageBilledUnits and ApiMetaBilledUnits.)
+ * prompt's template, which `tokens` counts. (`cohere-ai` 8.1, UsageBilledUnits and ApiMetaBilledUnits.) OpenRouter has `usage` of its own.
  */
 export function readCohereAnswer(answer: unknown): Statement | undefined {
   if (!isJsonObject(answer)) return undefined;
   const holder = isJsonObject(answer.usage) ? answer.usage : answer.meta;
-  const usage = billed(isJsonObject(holder) ? holder.billed_units : undefined) ?? 'unreadable';
+  const usage = (isJsonObject(holder) && (billed(holder.billed_units) ?? ranked(holder))) || 'unreadable';
   return { usage, content: contentIn(answer), unknown: unknownCounts(holder, COHERE_COUNTS) };
 }
 
@@ -57,6 +57,14 @@ export function readCohereStream(): EventReader {
     },
     isWhole: () => ended && !failed,
   };
+}
+
+/** OpenRouter bills a rank by searches or by tokens, as its host does, and states one or both. */
+function ranked(held: JsonObject): Usage | 'unreadable' | undefined {
+  const searches = held.search_units === undefined ? {} : { rerank_searches: countOf(held, 'search_units') };
+  const tokens = held.total_tokens === undefined ? {} : { input_tokens: countOf(held, 'total_tokens') };
+  const counts = { ...searches, ...tokens };
+  return Object.keys(counts).length === 0 ? undefined : countsRead(counts);
 }
 
 function billed(units: unknown): Usage | 'unreadable' | undefined {

@@ -1,12 +1,9 @@
+import * as FACTS from '../facts/content.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { hasItems, hasText } from './content.ts';
 import type { Content } from './record.ts';
 
-/** Fields of a message, or of a part of it, that the model writes. `thinking` and `images` are those of resellers. */
-const WRITTEN = [
-  ...['content', 'reasoning', 'reasoning_content', 'reasoning_details', 'thinking'],
-  ...['tool_calls', 'function_call', 'audio', 'images'],
-];
+const { names: WRITTEN } = FACTS.WRITTEN;
 
 /** The content of an answer's or a chunk's choices. A refusal may be free. */
 export function contentIn(answer: JsonObject): Content | undefined {
@@ -23,10 +20,7 @@ function isWritten(message: unknown): boolean {
   return false;
 }
 
-/**
- * Parts of a message whose fee the usage does not report: pages that a plugin or a search read (OpenRouter, OpenAI), and tools that
- * Groq ran. https://openrouter.ai/docs/guides/features/plugins/web-search, https://console.groq.com/docs/compound
- */
+/** Parts of a message whose fee the usage does not report (`COSTLY_FIELDS`). */
 export function costlyParts(answer: JsonObject): readonly string[] {
   const found: string[] = [];
   for (const choice of choicesOf(answer)) {
@@ -48,7 +42,7 @@ function addCostly(message: unknown, found: string[]): void {
 const isCitation = (each: unknown): boolean => isJsonObject(each) && each.type === 'url_citation';
 
 /** The fields of a chunk that may hold such a part. */
-export const COSTLY_FIELDS = ['annotations', 'executed_tools'];
+export const COSTLY_FIELDS = FACTS.COSTLY_FIELDS.names;
 
 const choicesOf = ({ choices }: JsonObject): readonly unknown[] =>
   Array.isArray(choices) ? choices : NO_CHOICES;

@@ -1,8 +1,6 @@
-/** Fields that name or prove something, and are no content. */
-const NO_CONTENT: ReadonlySet<string> = new Set([
-  ...['type', 'id', 'index', 'role', 'status', 'object'],
-  ...['signature', 'thoughtSignature', 'mimeType', 'language', 'refusal'],
-]);
+import * as FACTS from '../facts/content.ts';
+
+const NO_CONTENT: ReadonlySet<string> = new Set(FACTS.NO_CONTENT.names);
 
 /** Deeper than any answer nests what a model wrote. */
 const DEEPEST = 12;

@@ -48,14 +48,21 @@ export type Reported = {
 /**
  * Why a usage is in doubt.
  * - `falls`: a count is lower than the same answer stated before
+ * - `twice`: one JSON object states it under one name twice
  * - `parts`: a count is lower than the parts of it that the same answer states
  * - `no_input`, `no_output`: it is 0 although there is content
  * - `model`: another model answered than the one that was called, and no price of it is known
  * - `unknown`: counts or parts of the answer, by name, may cost money and are not counted
  */
 export type Doubt =
-  | { readonly why: 'falls' | 'parts' | 'no_input' | 'no_output' | 'model'; readonly names?: undefined }
+  | {
+      readonly why: 'falls' | 'twice' | 'parts' | 'no_input' | 'no_output' | 'model';
+      readonly names?: undefined;
+    }
   | { readonly why: 'unknown'; readonly names: readonly string[] };
+
+/** The report of an answer that states its usage under one name twice. */
+export const STATED_TWICE: Reported = { model: undefined, usage: undefined, doubt: { why: 'twice' } };
 
 /** More names of one answer are not kept. */
 const MOST_NAMES = 8;

@@ -17,7 +17,7 @@ describe('Converse', () => {
     ['guardrailConfig', { guardrailConfig: { guardrailIdentifier: 'g' } }],
     ['promptVariables', { promptVariables: { a: { text: 'b' } } }],
     [
-      'additionalModelRequestFields.anthropic_beta',
+      'additionalModelRequestFields.anthropic_beta[0]',
       { additionalModelRequestFields: { anthropic_beta: ['x'] } },
     ],
     ['additionalModelRequestFields.max_tokens', { additionalModelRequestFields: { max_tokens: 9 } }],
@@ -124,11 +124,12 @@ describe('InvokeModel', () => {
     expect(boundOf(invoke, body).inputTokens).toBeLessThan(5_200);
   });
 
-  it('keeps only betas that change no price, and refuses a cache of an hour', () => {
-    const priced = { ...message, service_tier: 'auto', anthropic_beta: ['context-1m-2025-08-07', 7] };
-    expect(invoke.spend.atStandardPrice?.(priced)).toEqual(message);
-    const kept = { ...message, anthropic_beta: ['output-128k-2025-02-19'] };
-    expect(invoke.spend.atStandardPrice?.(kept)).toEqual(kept);
+  it('has no tier, passes only betas that change no price, and refuses a cache of an hour', () => {
+    expect(invoke.spend.atStandardPrice?.({ ...message, service_tier: 'auto' })).toEqual(message);
+    const betas = (...anthropic_beta: unknown[]) => refusedField(invoke, { ...message, anthropic_beta });
+    expect(betas('output-128k-2025-02-19')).toBeUndefined();
+    expect(betas('output-128k-2025-02-19', 'context-1m-2025-08-07')).toBe('anthropic_beta[1]');
+    expect(betas(7)).toBe('anthropic_beta[0]');
     const cached = (ttl?: string) => ({
       ...message,
       system: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral', ...(ttl && { ttl }) } }],

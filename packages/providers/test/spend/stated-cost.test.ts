@@ -46,6 +46,14 @@ const EMBEDDINGS = {
   usage: { prompt_tokens: 1_000, total_tokens: 1_000 },
   answer: (usage: object, model: string) => ({ object: 'list', model, data: [], usage }),
 };
+const IMAGES = {
+  usage: { input_tokens: 50, output_tokens: 1_056, total_tokens: 1_106 },
+  answer: (usage: object) => ({ created: 1, data: [{ b64_json: 'AAAA' }], usage }),
+};
+const RERANK = {
+  usage: { search_units: 1, total_tokens: 150 },
+  answer: (usage: object, model: string) => ({ model, results: [{ index: 0 }], usage }),
+};
 
 type Form = {
   readonly usage: object;
@@ -68,6 +76,45 @@ const ENDPOINTS: readonly (readonly [string, string, string, Form, (microusd: nu
   ['perplexity', '/chat/completions', 'sonar', CHAT, inParts],
   ['perplexity', '/v1/sonar', 'sonar', CHAT, inParts],
 ];
+
+/** Its other endpoints: the list has no model that is billed by tokens there, so only the statement shows. */
+const WITHOUT_LIST: readonly (readonly [string, string, Form, (microusd: number) => object])[] = [
+  ['openrouter', '/api/v1/embeddings', EMBEDDINGS, inDollars],
+  ['openrouter', '/api/v1/rerank', RERANK, inDollars],
+  ['xai', '/v1/images/generations', IMAGES, inTicks],
+  ['perplexity', '/v1/embeddings', EMBEDDINGS, inParts],
+];
+
+test('the tables have every endpoint of a vendor that states what it bills', () => {
+  const here = [...ENDPOINTS, ...WITHOUT_LIST].map(([id, path]) => `${id} ${path}`);
+  const all = ['openrouter', 'xai', 'perplexity'].flatMap((id) =>
+    known(id)
+      .routes.filter(({ path, dialect }) => dialect.spend && spendOn(known(id), path))
+      .map(({ path }) => `${id} ${path}`),
+  );
+  // Nothing bounds an agent of Perplexity, so it passes only without a limit.
+  expect(here.toSorted()).toEqual(
+    all
+      .filter(
+        (each) =>
+          !/v1\/(agent|responses)$/.test(each) || each.startsWith('openrouter') || each.startsWith('xai'),
+      )
+      .toSorted(),
+  );
+});
+
+test.each(WITHOUT_LIST)('an answer of %s %s is charged what the vendor states', (id, path, form, state) => {
+  const reported = spendOf(id, path).readAnswer(form.answer({ ...form.usage, ...state(500_000) }, 'm'));
+  expect(reported && chargedPrice(undefined, reported)?.microusd).toBe(500_000);
+});
+
+test('a call of each endpoint of OpenRouter has the highest price that may be billed', () => {
+  for (const { path, dialect } of known('openrouter').routes) {
+    if (!dialect.spend) continue;
+    const body = spendOn(known('openrouter'), path)?.withHighestPrice?.({ model: 'm' }, { input: 2_500_000 });
+    expect(body, path).toMatchObject({ model: 'm', provider: { max_price: { prompt: '2.5' } } });
+  }
+});
 
 /** The cost of an answer whose usage has more members, read whole and from a stream. */
 function costs(id: string, path: string, model: string, form: Form, more: object) {
@@ -111,13 +158,6 @@ describe.each(ENDPOINTS)('%s %s (%s)', (id, path, model, form, state) => {
     const lines = reported && chargedPrice(pricing, reported)?.lines;
     expect(lines?.at(-1)).toEqual({ unit: 'other', count: 1, rate: list * 2 });
   });
-});
-
-test('an embedding is charged what OpenRouter states', () => {
-  const usage = { ...EMBEDDINGS.usage, cost: 0.5 };
-  const path = '/api/v1/embeddings';
-  const reported = spendOf('openrouter', path).readAnswer(EMBEDDINGS.answer(usage, 'm'));
-  expect(reported && chargedPrice(undefined, reported)?.microusd).toBe(500_000);
 });
 
 test('no other vendor states a cost, whatever its usage has', () => {

@@ -205,8 +205,8 @@ describe('a number or a part is harmless', () => {
     expect(read([], chatAnswer({ energy: { wh: 1 } }))).toEqual({ why: 'unknown', names: ['energy.wh'] });
     expect(read(['energy.wh'], chatAnswer({ energy: { wh: 1 } }))).toBeUndefined();
     expect(read(['energy.*'], chatAnswer({ energy: { wh: 1, co2: { g: 2 } } }))).toBeUndefined();
-    const cites = chatAnswer({}, { content: 'Hi', annotations: [{ type: 'url_citation' }] });
-    expect(read(['url_citation'], cites)).toBeUndefined();
+    const cites = chatAnswer({}, { content: 'Hi', annotations: [{ type: 'sketch' }] });
+    expect(read(['sketch'], cites)).toBeUndefined();
   });
 
   test.each([
