@@ -27,7 +27,7 @@ export {
   doubledVersionPrefix,
   type PathMatcher,
 } from './path.ts';
-export { type Answered, answeredBy, coverageOf, priceUnknown } from './prices/call-prices.ts';
+export { type Answered, answeredBy, coverageOf, isOneModel, priceUnknown } from './prices/call-prices.ts';
 export { chargedPrice } from './prices/charged-price.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
@@ -42,6 +42,7 @@ export {
   HOLDER_CREDENTIAL_HEADERS,
   PARTIAL_ANSWER_HEADERS,
   PARTIAL_ANSWER_QUERY_KEYS,
+  PAYING_PROJECT_HEADERS,
   type Provider,
   type Route,
   type ServiceAccount,
@@ -63,6 +64,7 @@ export type {
   Unbounded,
   Usage,
 } from './spend.ts';
-export type { Doubt, Reported } from './usage/record.ts';
+export { type Doubt, type Reported, STATED_TWICE } from './usage/record.ts';
+export { statesTwice } from './usage/twice.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';

@@ -58,6 +58,8 @@ export type Unbounded = {
   readonly reason: string;
   /** No list has it, so an operator may declare it harmless. Otherwise it is known to have a fee or no maximum. */
   readonly isUnknown?: true;
+  /** Its name among the names of places, where `param` is a place of betas. */
+  readonly beta?: string;
 };
 
 /** A call's bound, or the part of the call that has none. */
@@ -72,6 +74,9 @@ export type CallFacts = {
   /** Counts plain text in the encoding of the model. Absent: each of its bytes is a token. */
   readonly count?: CountTokens | undefined;
 };
+
+/** Headers by their names in lower case, as Node has them. */
+export type CallHeaders = { readonly [name: string]: string | readonly string[] | undefined };
 
 /** The facts of a request that its answer is read with. */
 export type RequestFacts = {
@@ -115,6 +120,8 @@ export type Spend = Metering & {
   readonly readStream?: (request?: RequestFacts) => StreamReader;
   /** The most that a call can use under the vendor's rules, or the part of it that has no bound. */
   readonly bound: (body: JsonObject, call: CallFacts) => Bounded;
+  /** The first beta of a call's headers that may change a price, or that no list has. */
+  readonly refusedBeta: (headers: CallHeaders) => Unbounded | undefined;
   /** The body with the price that its bound was paid at as the highest that the vendor may take. */
   readonly withHighestPrice?: (body: JsonObject, rates: ModelPrice) => JsonObject;
 };
@@ -124,6 +131,8 @@ export type Spend = Metering & {
  * planned without those rules (`underRules`).
  */
 export type DialectSpend = Metering & {
+  /** The field of a body that lists betas, next to the headers of betas. */
+  readonly betasAt?: readonly string[];
   /**
    * The most that a body can use, or the part of it that has no bound. It judges by allow-lists: an unknown field or
    * tool is unbounded. Each of `bytes` is one input token, until the window is full.
@@ -151,8 +160,6 @@ type Metering = {
   readonly atStandardPrice?: (body: JsonObject) => JsonObject;
   /** Request headers that change the price, in lower case: dropped under a cost limit. */
   readonly pricedHeaders?: readonly string[];
-  /** For priced headers that hold a comma-separated list: the values that change no price and may stay. */
-  readonly harmlessHeaderValues?: { readonly [header: string]: ReadonlySet<string> };
   /** The body of a streamed call that asks for usage. Undefined if it already asks, or cannot ask. */
   readonly askUsage?: (body: JsonObject) => JsonObject | undefined;
   /** Why a streamed call must not ask for usage, so that it reports none. Undefined: it may ask. */

@@ -6,15 +6,16 @@ import { rewrittenShare } from './input-share.ts';
 /** A place in a body, with a value where that is the name of a model or a kind. */
 const NAME = /^[\w.[\]-]{1,40}$/;
 /** Longer places are not read. */
-const PLACE_LENGTH = 200;
+export const PLACE_LENGTH = 200;
 
 /**
  * The name of a place for figures and settings: without indexes, and with its value if that names a model or a kind:
  * `messages[].clear_at`, `tools[].type=browser`. `other`: it is no name.
  */
-export function nameOfPlace({ param: place = '' }: Partial<Unbounded>, body: JsonObject): string {
+export function nameOfPlace({ param: place = '', beta }: Partial<Unbounded>, body: JsonObject): string {
   if (place.length > PLACE_LENGTH) return 'other';
   const name = place.replaceAll(/\[\d+\]/g, '[]');
+  if (beta !== undefined) return `${name}=${beta}`;
   if (!NAME.test(name)) return 'other';
   if (!/(?:^|\.)(?:model|type)$/.test(name)) return name;
   const value = place

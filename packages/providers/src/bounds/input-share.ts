@@ -21,6 +21,12 @@ export const unknownShare = (reason: string, at = 'type'): Share => ({
   extra: 0,
 });
 
+/** A field that no list has, which names the place by itself. */
+export const unknownField = (reason: string): Share => ({
+  effect: { unbounded: reason, isUnknown: true },
+  extra: 0,
+});
+
 /** Several parts as one. */
 export const together = (shares: readonly Share[]): Share => ({
   effect: shares.reduce<Effect>((known, { effect }) => worse(known, effect), 'harmless'),

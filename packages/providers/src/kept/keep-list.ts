@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { KeptTable } from '@presign/schema/tables';
 import { causeOf } from '@presign/service';
 import type { Database } from '@presign/service/database';
@@ -274,7 +275,7 @@ export async function acceptList(
 const SOURCE_MS = 20_000;
 
 /** Reads the whole source, up to the first chunk beyond the size of a list. */
-async function readSource(
+export async function readSource(
   { dispatcher, sourceMs = SOURCE_MS }: KeepList,
   source: ListSource,
 ): Promise<string> {
@@ -282,15 +283,19 @@ async function readSource(
   const chunks: Buffer[] = [];
   let bytes = 0;
   const from =
-    source.is === 'file'
-      ? createReadStream(source.path, { signal })
-      : await get(source.url, dispatcher, signal);
+    source.is === 'file' ? await open(source.path, signal) : await get(source.url, dispatcher, signal);
   for await (const chunk of from as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > LIST_MAX_BYTES) throw new ListError(TOO_LARGE);
   }
   return decode(Buffer.concat(chunks));
+}
+
+/** Opening a pipe waits for its writer, and no signal ends that wait. */
+async function open(path: string, signal: AbortSignal) {
+  if (!(await stat(path)).isFile()) throw new ListError('is no file');
+  return createReadStream(path, { signal });
 }
 
 /** A redirect could lead anywhere, so it is refused like every answer that is not 200. */

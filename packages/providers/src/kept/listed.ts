@@ -14,7 +14,21 @@ export type Origin = {
 };
 
 /** Why a text cannot be used as a list, as the rest of a sentence that begins with "it". */
-export class ListError extends Error {}
+export class ListError extends Error {
+  /** A file may have any names, and its problem goes to logs, terminals and `/readyz`. */
+  constructor(why: string) {
+    super(printable(why).slice(0, WHY_MAX));
+  }
+}
+
+const WHY_MAX = 400;
+const UNPRINTABLE = /[\p{C}\u2028\u2029]+/gu;
+
+/** A text without control characters and those that turn the direction of writing. */
+export const printable = (text: string): string => text.replace(UNPRINTABLE, ' ');
+
+/** Whether a text is in order as it is: one line, in the order in which it is written. */
+export const isPrintable = (text: string): boolean => printable(text) === text;
 
 /** The largest list that is read. LiteLLM's list of prices has 2.5 MB. */
 export const LIST_MAX_BYTES = 8 * 1024 * 1024;

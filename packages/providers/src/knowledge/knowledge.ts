@@ -1,13 +1,24 @@
 import { isModest, parseJson } from '@presign/schema';
 import * as z from 'zod';
-import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';
+import { isCostlyBeta } from '../bounds/betas.ts';
+import { HARMLESS_NAME, PLACE_LENGTH } from '../bounds/beyond-lists.ts';
 import { type Declared, isLooser, strictestPlaces } from '../bounds/declared.ts';
 import { isTokens } from '../json.ts';
-import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from '../kept/listed.ts';
+import {
+  isPrintable,
+  LIST_MAX_BYTES,
+  ListError,
+  type Listed,
+  listId,
+  type Origin,
+  TOO_LARGE,
+} from '../kept/listed.ts';
 import { NAME_MAX_CHARS } from '../model-names.ts';
 import type { ModelRow, Provider } from '../provider.ts';
+import { isCostlyCount } from '../usage/costly-counts.ts';
 import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
-import { DATE, placeEntry, SOURCE } from './place.ts';
+import { BUILT_IN_PROVIDERS, largerRow } from '../vendors.ts';
+import { DATE, placeEntry, SOURCE, whyOf } from './place.ts';
 
 /** The entries of a file about one provider, beyond this version's own lists. */
 type Additions = {
@@ -43,6 +54,14 @@ const cited = { source: SOURCE, date: DATE };
 const tokens = z.number().refine(isTokens, 'expected a whole number of tokens').optional();
 const model = z.strictObject({ ...cited, window: tokens, output: tokens, thinks: z.boolean() });
 
+const betaName = z.string().regex(BETA_NAME, 'is no name of a beta');
+
+const usageName = z
+  .string()
+  .max(PLACE_LENGTH)
+  .regex(USAGE_NAME, 'is no name of a count')
+  .refine((name) => !isCostlyCount(name), 'is known to cost money');
+
 const named = <T extends z.ZodType>(name: z.ZodType<string, string>, entry: T) =>
   z
     .record(name, entry)
@@ -52,15 +71,22 @@ const named = <T extends z.ZodType>(name: z.ZodType<string, string>, entry: T) =
 const file = z.strictObject({
   date: DATE,
   providers: z.record(
-    z.string(),
+    z.string().refine((id) => BUILT_IN_PROVIDERS.has(id), 'is no provider of this version'),
     z.strictObject({
-      fields: named(z.string().regex(HARMLESS_NAME, 'is no name of a field or a kind'), placeEntry(cited)),
-      betas: named(
-        z.string().regex(BETA_NAME, 'is no name of a beta'),
-        z.strictObject({ ...cited, effect: z.enum(['harmless', 'refused']) }),
+      fields: named(
+        z.string().max(PLACE_LENGTH).regex(HARMLESS_NAME, 'is no name of a field or a kind'),
+        placeEntry(cited),
       ),
-      models: named(z.string().min(1).max(NAME_MAX_CHARS), model),
-      free_usage: named(z.string().regex(USAGE_NAME, 'is no name of a count'), z.strictObject(cited)),
+      betas: named(betaName, z.strictObject({ ...cited, effect: z.enum(['harmless', 'refused']) })).refine(
+        (betas) =>
+          Object.entries(betas).every(([name, { effect }]) => effect !== 'harmless' || !isCostlyBeta(name)),
+        'expected no beta that is known to change a price',
+      ),
+      models: named(
+        z.string().min(1).max(NAME_MAX_CHARS).refine(isPrintable, 'is no name of a model'),
+        model,
+      ),
+      free_usage: named(usageName, z.strictObject(cited)),
     }),
   ),
 });
@@ -77,7 +103,7 @@ export function readKnowledge(text: string, origin: Origin): Knowledge {
   if (!read.success) {
     const [issue] = read.error.issues;
     const at = (issue?.path ?? []).map(String).join('.').slice(0, 200);
-    throw new ListError(`is no knowledge file${at && ` (${at}: ${issue?.message})`}`);
+    throw new ListError(`is no knowledge file${at && ` (${at}: ${whyOf(issue)})`}`);
   }
   const providers = Object.entries(read.data.providers).map(([id, each]): [string, Additions] => [
     id,
@@ -106,7 +132,8 @@ export function loosenedEntries(before: Knowledge, after: Knowledge): readonly L
     const now = after.providers.get(provider);
     const places = [...known.places].flatMap(([name, declared]) => {
       const next = now?.places.get(name);
-      const looser = next ? isLooser(next, declared) : declared.effect === 'refused';
+      // A fee that is gone could come back smaller, as a new entry.
+      const looser = next ? isLooser(next, declared) : declared.effect !== 'harmless';
       return looser ? [name] : [];
     });
     const betas = [...known.betas].flatMap(([name, effect]) =>
@@ -159,16 +186,6 @@ function withModels(
   return all;
 }
 
-const largerRow = (one: ModelRow, other: ModelRow): ModelRow => [
-  larger(one[0], other[0]),
-  larger(one[1], other[1]),
-  one[2] ?? other[2],
-];
-
-/** A figure that is not known is larger than any. */
-const larger = (one: number | undefined, other: number | undefined) =>
-  one === undefined || other === undefined ? undefined : Math.max(one, other);
-
 /** A provider with what a file adds to this version's lists. It takes nothing away, and no figure gets smaller. */
 export function withKnowledge(provider: Provider, { providers, source, id }: Knowledge): Provider {
   const knowledge = `${source}:${id}`;
@@ -188,6 +205,6 @@ export function withKnowledge(provider: Provider, { providers, source, id }: Kno
       refusedBetas: betasOf('refused'),
       freeUsage: new Set([...(rules.freeUsage ?? []), ...freeUsage]),
     },
-    models: Object.fromEntries(withModels(new Map(Object.entries(provider.models ?? {})), models)),
+    addedModels: Object.fromEntries(models),
   };
 }

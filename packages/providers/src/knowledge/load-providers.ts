@@ -1,22 +1,25 @@
 import { readNamedFile } from '@presign/service';
 import * as z from 'zod';
 import { answerHeaderProblem } from '../answers/answer-headers.ts';
-import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';
+import { isCostlyBeta } from '../bounds/betas.ts';
+import { HARMLESS_NAME, PLACE_LENGTH } from '../bounds/beyond-lists.ts';
 import { type Declared, strictestPlaces } from '../bounds/declared.ts';
 import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../facts/rates.ts';
 import { isJsonObject } from '../json.ts';
+import { printable } from '../kept/listed.ts';
 import { checkCallPath } from '../path.ts';
 import type { Provider } from '../provider.ts';
+import { isCostlyCount } from '../usage/costly-counts.ts';
 import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
 import { strictest, type VendorRules } from '../vendor-rules.ts';
 import { BUILT_IN_PROVIDERS } from '../vendors.ts';
 import { BUNDLED_KNOWLEDGE, type Knowledge, withKnowledge } from './knowledge.ts';
-import { DATE, placeEntry, SOURCE } from './place.ts';
+import { DATE, placeEntry, SOURCE, whyOf } from './place.ts';
 
 /** An error in PROVIDERS_FILE. Its message is one line that names the entry and the field, and shows an example. */
 export class ProvidersFileError extends Error {
   constructor(problem: string) {
-    super(`PROVIDERS_FILE: ${problem.replace(LINE_BREAKING, ' ')}; for example ${EXAMPLE}`);
+    super(`PROVIDERS_FILE: ${printable(problem).slice(0, PROBLEM_MAX)}; for example ${EXAMPLE}`);
     this.name = 'ProvidersFileError';
   }
 }
@@ -61,7 +64,8 @@ export function readProvidersFile(path: string | undefined): string | undefined 
 const EXAMPLE =
   '{"acme": {"extends": "openai", "base_url": "https://api.acme.example", "pricing": {"model-x": {"input": 150000, "output": 600000}}}}';
 const PROVIDER_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const LINE_BREAKING = /[\p{Cc}\u2028\u2029]+/gu;
+/** The names of all providers fit. */
+const PROBLEM_MAX = 1_000;
 
 function parseFile(text: string): { [id: string]: unknown } {
   let parsed: unknown;
@@ -120,6 +124,7 @@ const DEPLOYMENTS_MAX = 1_000;
 
 const namedPlace = z
   .string()
+  .max(PLACE_LENGTH, `expected at most ${PLACE_LENGTH} characters`)
   .regex(
     HARMLESS_NAME,
     'expected the name of a field or of a kind, such as "messages[].note" or "input[].type=x"',
@@ -136,7 +141,10 @@ const entrySchema = z.strictObject({
   token_url: baseUrl.optional(),
   free_usage: z
     .array(
-      z.string().regex(USAGE_NAME, 'expected the name of a count or a part, such as "energy_wh" or "cost.*"'),
+      z
+        .string()
+        .regex(USAGE_NAME, 'expected the name of a count or a part, such as "energy_wh" or "cost.*"')
+        .refine((name) => !isCostlyCount(name), 'is known to cost money'),
     )
     .optional(),
   harmless_fields: z.array(namedPlace).max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`).optional(),
@@ -146,7 +154,12 @@ const entrySchema = z.strictObject({
     .refine(({ size }) => size <= HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   harmless_betas: z
-    .array(z.string().regex(BETA_NAME, 'expected the name of a beta, such as "new-thing-2026-12-01"'))
+    .array(
+      z
+        .string()
+        .regex(BETA_NAME, 'expected the name of a beta, such as "new-thing-2026-12-01"')
+        .refine((name) => !isCostlyBeta(name), 'is known to change a price'),
+    )
     .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   pricing: z
@@ -167,7 +180,7 @@ function parseEntry(id: string, entry: unknown): z.infer<typeof entrySchema> {
   if (issue?.code === 'unrecognized_keys') {
     throw new ProvidersFileError(`${field}.${issue.keys[0]} is not known`);
   }
-  throw new ProvidersFileError(`${field}: ${issue?.message ?? 'is malformed'}`);
+  throw new ProvidersFileError(`${field}: ${whyOf(issue) ?? 'is malformed'}`);
 }
 
 function providerOf(
@@ -250,6 +263,7 @@ function extended(
     liteLlmModels: _taken,
     listedModels: _listed,
     models: __,
+    addedModels: _added,
     resells: ___,
     ...described
   } = first;

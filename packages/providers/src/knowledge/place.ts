@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Declared } from '../bounds/declared.ts';
 import { FEE_UNITS } from '../facts/rates.ts';
+import { isPrintable } from '../kept/listed.ts';
 
 /** Where an entry of an operator is from, and when it was read. */
 type CitedShape = {
@@ -20,9 +21,17 @@ export const placeEntry = (cited: CitedShape) =>
         most: z.int().min(1).max(1_000),
         runs: z.int().min(0).max(1_000),
       }),
-      z.strictObject({ ...cited, effect: z.literal('refused'), reason: z.string().min(1).max(200) }),
+      z.strictObject({
+        ...cited,
+        effect: z.literal('refused'),
+        reason: z.string().min(1).max(200).refine(isPrintable, 'expected one line of plain text'),
+      }),
     ])
     .transform(({ source: _, date: __, ...declared }): Declared => declared);
+
+/** Why an entry is refused: about a name that cannot be one, the rule that it breaks. */
+export const whyOf = (issue: z.core.$ZodIssue | undefined): string | undefined =>
+  issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
 
 export const SOURCE = z.string().min(1).max(500);
 export const DATE = z.iso.date();

@@ -38,12 +38,15 @@ export function answeredBy(
   const { pricing: own, deployments, namesDeployments } = provider;
   if (asked?.origin.source === 'providers_file' && !own?.has(answered)) return { pricing: asked };
   const model = called && (deployments?.get(called) ?? called);
-  const isSame =
-    model !== undefined && (isSameModel(model, answered) || isOneEntry(provider, [model, answered], at));
+  const isSame = model !== undefined && isOneModel(provider, [model, answered], at);
   if (isSame && asked && !namesDeployments) return { pricing: asked };
   const priced = pricingOf(provider, inZone(namesDeployments ? model : undefined, answered), at);
   return isSame ? { pricing: priced ?? asked } : { other: answered, pricing: priced };
 }
+
+/** Whether two names are of one model: by their forms, or because a list has one entry for both. */
+export const isOneModel = (provider: Provider, [a, b]: readonly [string, string], at: PricesAt): boolean =>
+  isSameModel(a, b) || isOneEntry(provider, [a, b], at);
 
 /** Whether a model, or the one that a deployment runs, is one of those that no call bounds: routers, models that search. */
 const runsOthers = ({ rules, deployments }: Provider, called: string | undefined): boolean =>

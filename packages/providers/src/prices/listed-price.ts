@@ -4,6 +4,7 @@ import { isJsonObject } from '../json.ts';
 import type { Usage } from '../spend.ts';
 import { microusdOf } from '../stated-cost.ts';
 import { withListedWrites } from './cache-writes.ts';
+import { candidatesFor } from './candidates.ts';
 import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
 import {
   dearestOf,
@@ -49,7 +50,7 @@ export function listedPricing(
   now: number,
 ): Pricing | undefined {
   const whole = list.providers.get(vendor);
-  const found = whole && listed({}, model, whole, now)?.model;
+  const found = whole && listed({}, model, candidatesFor(whole, model), now)?.model;
   if (!found) return undefined;
   const entry = withRates(found, (price) =>
     withPublished(withListedWrites(price, writes), published, known?.rates),
@@ -57,7 +58,7 @@ export function listedPricing(
   const provider = { ...whole, models: [entry] };
   const changes = Array.isArray(entry.prices);
   const hours = Array.from({ length: changes ? HOURS_AHEAD + 1 : 1 }, (_, hour) => now + hour * HOUR_MS);
-  const prices = hours.map((hour) => listed({}, model, provider, hour)?.model_price ?? {});
+  const prices = [...new Set(hours.map((hour) => listed({}, model, provider, hour)?.model_price ?? NONE))];
   if (!prices.every(isPriced)) return undefined;
   const rates = { ...published, ...known?.rates, ...ratesOf(prices) };
   const dearestInput = dearestListed('input', rates, prices);
@@ -105,13 +106,15 @@ export function listedPricing(
   };
 }
 
+const NONE: ListedRates = {};
+
 const isByHour = ({ prices }: ModelInfo): boolean =>
   Array.isArray(prices) && prices.some(({ constraint }) => constraint && 'start_time' in constraint);
 
 /** The name that a list has for a model. Two names of one entry are one model. */
 export const entryOf = (list: PriceList, vendor: string, model: string, now: number): string | undefined => {
   const provider = list.providers.get(vendor);
-  return provider && listed({}, model, provider, now)?.model.id;
+  return provider && listed({}, model, candidatesFor(provider, model), now)?.model.id;
 };
 
 /** Cached sound and pictures without a rate of their own cost at most as they do when they are read. */
