@@ -4,8 +4,16 @@ import type { RedisClient } from './redis.ts';
 import { type Field, figure, flag, number, oneOf, optional, text } from './reply.ts';
 import { script } from './script.ts';
 
-/** Entries of stream and leases that a partition may hold. Then calls are refused until the ledger has caught up. */
+/**
+ * Entries of stream and leases that a partition may hold without asking. Beyond it, calls are admitted only while Redis has room:
+ * `lua/shared/room.lua`.
+ */
 export const BACKLOG_MAX = 100_000;
+/** The part of `maxmemory` below which Redis has room, as `lua/shared/room.lua` has it. */
+export const BACKLOG_ROOM = 0.75;
+
+/** Every refusal of a budget has these. */
+const ofBudget = { lastCall: optional(text), isVisible: flag, endsMs: optional(figure) } as const;
 
 const overLimit = {
   of: number,
@@ -13,10 +21,16 @@ const overLimit = {
   settledMicrousd: figure,
   heldMicrousd: figure,
   neededMicrousd: figure,
-  lastCall: optional(text),
+  ...ofBudget,
 } as const;
 
-const overTokens = { of: number, needed: figure, lastCall: optional(text) } as const;
+const overTokens = {
+  of: number,
+  needed: figure,
+  ...ofBudget,
+  limit: figure,
+  used: figure,
+} as const;
 
 /** The text that `rate_text` of the script writes for each rate limit. */
 const rateLimits: Field<readonly RateLimit[]> = {
@@ -78,7 +92,7 @@ export const admitScript = script('admit', {
     expired: {},
     unbounded: {},
     another_window: { nowMs: figure },
-    uses_exhausted: { of: number, limit: figure, used: figure, lastCall: optional(text) },
+    uses_exhausted: { of: number, limit: figure, used: figure, ...ofBudget },
     rate_limited: { rateLimit, waitMs: figure, needed: optional(figure) },
     batch_over_rate: { rateLimit, needed: number },
     concurrency_limited: { limit: number, active: number, needed: number },
@@ -155,14 +169,13 @@ export type Admission =
   | { readonly is: 'unbounded' }
   /** By the clock of Redis, which says `nowMs`, a window of a budget has ended or not begun. */
   | { readonly is: 'another_window'; readonly nowMs: number }
-  | {
+  | ({
       readonly is: 'uses_exhausted';
       /** The budget whose limit it is: its place in `budgetIds`, from 1, which is the grant's own. */
       readonly of: number;
       readonly limit: number;
       readonly used: number;
-      readonly lastCall: LastCallText;
-    }
+    } & OfBudget)
   | {
       readonly is: 'rate_limited';
       readonly rateLimit: RateLimit;
@@ -180,7 +193,7 @@ export type Admission =
       readonly active: number;
       readonly needed: number;
     }
-  | {
+  | ({
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
       /** As above. */
       readonly of: number;
@@ -189,16 +202,24 @@ export type Admission =
       readonly heldMicrousd: number;
       /** The money that this call would have to hold or to pay. */
       readonly neededMicrousd: number;
-      readonly lastCall: LastCallText;
-    }
-  | {
+    } & OfBudget)
+  | ({
       readonly is: 'token_limit_reached' | 'tokens_held' | 'token_limit_too_low';
       /** As above: a window of a shared budget. */
       readonly of: number;
       /** The tokens that this call would have to hold. */
       readonly needed: number;
-      readonly lastCall: LastCallText;
-    };
+      readonly limit: number;
+      readonly used: number;
+    } & OfBudget);
+
+type OfBudget = {
+  readonly lastCall: LastCallText;
+  /** Whether the holder may learn the figures of this budget. */
+  readonly isVisible: boolean;
+  /** When its window ends, if it has an end and the holder may learn it. */
+  readonly endsMs: number | undefined;
+};
 
 /** How the grant's last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
 type LastCallText = string | undefined;

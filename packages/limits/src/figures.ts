@@ -11,6 +11,9 @@ export type BudgetFigures = BudgetLimits & {
   readonly tokenLimit: number | null;
   readonly tokens: number;
   readonly tokensHeld: number;
+  /** Whether holders may see them, and the window that they are of. */
+  readonly visible: boolean;
+  readonly endsMs: number | undefined;
   /** Calls under way. Only counted where they are limited. */
   readonly activeCalls: number;
   /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
@@ -32,7 +35,18 @@ export async function readFigures(
   return Promise.all(read);
 }
 
-const FIGURES = ['epoch', 'used', 'settled', 'held', 'active', 'last_call', 'tokens', 'tokens_held'] as const;
+const FIGURES = [
+  'epoch',
+  'used',
+  'settled',
+  'held',
+  'active',
+  'last_call',
+  'tokens',
+  'tokens_held',
+  'visible',
+  'window',
+] as const;
 const FIELDS = [...FIGURES, TOKEN_LIMIT.field, ...LIMIT_NAMES.map((name) => limitKind(name).field)];
 
 async function readBudget(
@@ -41,7 +55,8 @@ async function readBudget(
   asked: Promise<string | null>,
 ): Promise<BudgetFigures | undefined> {
   const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIELDS)]);
-  const [epoch, used, settled, held, active, lastCall, tokens, tokensHeld, tokenLimit, ...limits] = found;
+  const [epoch, used, settled, held, active, lastCall, tokens, tokensHeld, ...others] = found;
+  const [visible, window, tokenLimit, ...limits] = others;
   if (!used || epoch !== epochNow) return undefined;
   return {
     ...budgetLimits((name) => readLimit(limits[LIMIT_NAMES.indexOf(name)])),
@@ -51,6 +66,8 @@ async function readBudget(
     tokenLimit: readLimit(tokenLimit),
     tokens: Number(tokens ?? 0),
     tokensHeld: Number(tokensHeld ?? 0),
+    visible: visible !== null,
+    endsMs: Number(window?.split(' ')[1] || Number.NaN) || undefined,
     activeCalls: Number(active ?? 0),
     lastCall: lastCall ?? undefined,
   };

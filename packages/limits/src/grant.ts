@@ -1,4 +1,5 @@
 import { type BudgetLimits, STORED_LIMITS } from '@presign/schema/limits';
+import { BACKLOG_MAX } from './admit.ts';
 import type { CredentialVersion } from './credential.ts';
 import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
 import { type RedisClient, writeTogether } from './redis.ts';
@@ -7,7 +8,7 @@ import { script } from './script.ts';
 
 const loadScript = script('load', {
   keys: ['partition', 'grant', 'credential', 'usage', 'survivors', 'seed'],
-  args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
+  args: ['epoch', 'lastId', 'backlogMax', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
   each: {
     keys: ['budget'],
     args: ['id', 'revision', 'limits', 'used', 'settled', 'usedTokens', 'keyEndsMs', 'window'],
@@ -42,6 +43,8 @@ type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> &
   Partial<BudgetLimits> & {
     /** Tokens of input and output. Windows alone have it. Null: no limit. */
     readonly tokenLimit?: number | null;
+    /** Whether holders see it. Windows alone are shown. */
+    readonly visible?: boolean;
   };
 
 /** A budget as Postgres has it. */
@@ -108,6 +111,7 @@ export async function loadGrant(redis: RedisClient, state: GrantState): Promise<
     args: {
       epoch: state.epoch,
       lastId: state.lastId,
+      backlogMax: BACKLOG_MAX,
       doc: state.doc,
       expiresMs: state.expiresAtMs,
       endMs: keysEndMs(state.signedUntilMs ?? state.expiresAtMs),
@@ -131,10 +135,12 @@ export async function loadGrant(redis: RedisClient, state: GrantState): Promise<
 }
 
 /** As `lua/shared/limits.lua` reads them. */
-const writeLimits = (limits: Limits): string =>
-  STORED_LIMITS.map(
+const writeLimits = (limits: Limits): string => {
+  const values = STORED_LIMITS.map(
     ({ property, field, isAlwaysStored }) => `${field} ${limits[property] ?? (isAlwaysStored ? -1 : '-')}`,
-  ).join(' ');
+  );
+  return `${values.join(' ')} visible ${limits.visible ? 1 : '-'}`;
+};
 
 const writeWindow = ({ startsMs, endsMs }: Window) => `${startsMs} ${endsMs ?? ''}`;
 

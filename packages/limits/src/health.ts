@@ -18,14 +18,21 @@ const mastersOf = (redis: RedisClient) => (redis instanceof Cluster ? redis.node
 
 /** The part of `maxmemory` that the fullest master uses; 0 if none has one, or says so. */
 export async function readMemoryShare(redis: RedisClient): Promise<number> {
-  const infos = await Promise.all(mastersOf(redis).map((each) => each.info('memory')));
-  const shares = infos.flatMap((info) => {
-    const [used, most] = ['used_memory', 'maxmemory'].map((name) =>
-      Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]),
-    );
-    return used && most ? [used / most] : [];
-  });
+  const shares = (await readMemory(redis)).flatMap(({ used, most }) => (most > 0 ? [used / most] : []));
   return Math.max(0, ...shares);
+}
+
+/** The memory of a master, in bytes. 0: it does not say it, or has no `maxmemory`. */
+export type RedisMemory = { readonly used: number; readonly most: number; readonly system: number };
+
+/** The memory of every master. Throws what ioredis throws. */
+export function readMemory(redis: RedisClient): Promise<readonly RedisMemory[]> {
+  const readOf = async (each: { info: (section: 'memory') => Promise<string> }) => {
+    const info = await each.info('memory');
+    const of = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    return { used: of('used_memory'), most: of('maxmemory'), system: of('total_system_memory') };
+  };
+  return Promise.all(mastersOf(redis).map(readOf));
 }
 
 const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [

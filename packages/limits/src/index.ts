@@ -5,6 +5,7 @@ export {
   admit,
   admitScript,
   BACKLOG_MAX,
+  BACKLOG_ROOM,
   checkGrant,
   fixedHold,
   type Hold,

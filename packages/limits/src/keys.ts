@@ -46,7 +46,7 @@ export const keys = {
    * `used`, `settled`, `held`; `returned`: see below; `last_call`: how it failed, as JSON; `active`: calls under way that have a place;
    * the level of each rate limit and the time of it: `level` and `at` for calls by the minute, `token_level` in
    * 60,000ths and `token_at` for tokens, `<field>_level` and `<field>_at` for the others; of a window of a shared budget `window`: its beginning and
-   * end in Unix ms, `token_limit`, `tokens`: used, and `tokens_held`; `late:<epoch>:<stream id>`: uses, cost and tokens of an entry that came while the
+   * end in Unix ms, `visible`: 1 where holders see it, `token_limit`, `tokens`: used, and `tokens_held`; `late:<epoch>:<stream id>`: uses, cost and tokens of an entry that came while the
    * budget was not loaded
    * @lasts with its grant; a window's end + 25 hours; or for good, if grants share it
    */

@@ -87,6 +87,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
       of: 2,
       limit: 2,
       used: 1,
+      isVisible: false,
     });
     expect(await both()).toBe(`[${one},${one}]`);
     // The reply does not contain what a shared budget has left.
@@ -98,7 +99,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60, isVisible: true };
     expect(await ask(100)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 100 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 60 }));
@@ -143,6 +144,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
       of: 1,
       limit: LARGEST,
       used: LARGEST - 1,
+      isVisible: true,
     });
     expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 2 }))).toMatchObject({
       limitMicrousd: LARGEST,

@@ -97,6 +97,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
       settledMicrousd: 200,
       heldMicrousd: 0,
       neededMicrousd: 301,
+      isVisible: false,
     };
     expect(await charge(redis, grant.ref, newCharge({ costMicrousd: 301 }))).toEqual({
       is: 'cost_limit_too_low',
@@ -107,6 +108,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
       of: 2,
       limit: 2,
       used: 1,
+      isVisible: false,
     });
     for (const { id } of [own, budget]) {
       expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '200', held: '0' });
@@ -119,7 +121,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60, isVisible: true };
     expect(await ask(41)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 41 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     expect(await ask(39)).toMatchObject({ is: 'admitted', microusdLeft: 1 });

@@ -51,10 +51,9 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   test('lets calls pass while what is settled and held has room, and says nothing else but what they need', async () => {
     const grant = await loaded([{ tokenLimit: 100 }]);
     const first = await take(grant, 60);
-    expect(await ask(grant, 41)).toEqual({ is: 'tokens_held', of: 2, needed: 41, lastCall: undefined });
-    expect(await ask(grant, 101)).toEqual({
-      ...{ is: 'token_limit_too_low', of: 2, needed: 101, lastCall: undefined },
-    });
+    const hidden = { of: 2, limit: 100, used: 0, isVisible: false };
+    expect(await ask(grant, 41)).toEqual({ is: 'tokens_held', needed: 41, ...hidden });
+    expect(await ask(grant, 101)).toEqual({ is: 'token_limit_too_low', needed: 101, ...hidden });
     const second = await take(grant, 40);
     await end(grant, first, 10);
     await end(grant, second, 40);

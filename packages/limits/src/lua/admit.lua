@@ -3,13 +3,13 @@
 -- cost is charged instead: nothing is held, and the stream has the call at once.
 -- KEYS     partition, account: of the grant, grant, credential, hold, leases, usage: the stream; each: budget
 -- ARGV     hold_id; lease_ms: '' to charge, 'check' to count nothing; uses; calls: that count for the rate limit;
---          backlog_max: most entries of stream and leases together; grant_id; budget_ids: comma-separated; record: of
---          the call; places: calls under way that it adds; place_ms: their lease where the call is charged. The worst
---          cost: fixed: microdollars of input and fees, '' when the cost has no known bound; rate: microdollars per
+--          backlog_max: entries of stream and leases together that need no room; grant_id; budget_ids: comma-separated;
+--          record: of the call; places: calls under way that it adds; place_ms: their lease where the call is charged. The
+--          worst cost: fixed: microdollars of input and fees, '' when the cost has no known bound; rate: microdollars per
 --          million tokens of output; tokens: asked for; least_tokens. worst_tokens: of input and output together, '' when
 --          they have no known bound
--- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
---            microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
+-- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; the least of the first and of visible budgets:
+--            uses_left, microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
 --            now get everything back; places: that it takes, 0 where there is no limit; rate_limits: see rate_text below;
 --            limits_cost, limits_tokens: whether any budget does
 --          rate_limited: rate_limit: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
@@ -17,6 +17,8 @@
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          token_rate_too_low: limit, needed: it can never pass
 --          token_limit_reached, token_limit_too_low, tokens_held: of, needed: tokens of this call, last_call
+--          is_visible in the refusals of a budget: whether the holder may learn its figures; ends_ms: of its window, then; limit,
+--            used: of tokens
 --          uses_exhausted: of: the budget's place in the list, limit, used, last_call: how the last call of the grant
 --            failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of, limit_microusd, settled_microusd, held_microusd,
@@ -25,14 +27,14 @@
 --          expired: the grant's end was moved, and has passed
 --          unbounded: the cost or the tokens have no known bound, and a budget limits them: read Postgres again
 --          another_window: now_ms: a window of a budget has ended or not begun by this time: read Postgres again
--- include: clock, whole, bucket, token-bucket, give-back, window
--- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
+-- include: clock, whole, bucket, token-bucket, give-back, window, room
+-- The first budget is the grant's own. A holder must not learn how much of a shared budget is left, unless it is visible.
 -- Rate limits are those of the first budget. Calls are counted here and never given back. The most tokens of a call are taken here,
 -- and `settle` gives back what was not used. Its calls under way are `active`: a place is taken here and freed with its hold. A
 -- charged call has a hold of nothing but its places.
 -- Tokens in all are those of windows: the most is held here, and `settle` puts what was used in its place.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds. A budget with a
--- window lowers nothing: from the lowered bound a holder could read how much others have left.
+-- window lowers it only if holders may see the budget: else from the lowered bound a holder could read how much others have left.
 -- Products stay below 2^53: the caller clips tokens and rates.
 -- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
 -- A charge of no uses and no cost counts only its calls for the rate limit, and those again when it is sent again.
@@ -50,7 +52,7 @@ if credential_epoch ~= epoch then return reply.unknown end
 if credential_revoked then return reply.credential_revoked end
 if ends and now_ms() >= tonumber(ends) then return reply.expired end
 
-if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(arg.backlog_max) then
+if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(arg.backlog_max) and not has_room() then
   return reply.backlog
 end
 
@@ -67,16 +69,16 @@ local limits_cost, limits_tokens
 local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at
 for i = 1, #each do
   local is_own = i == 1
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held, visible
   if is_own then
     budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, concurrent, active, per_minute, level, at, token_rate,
       token_level, token_at, per_day, per_day_level, per_day_at = unpack(redis.call('HMGET', each.budget[1], 'epoch', 'max_uses',
         'used', 'cost_limit', 'settled', 'held', 'returned', 'window', 'concurrent', 'active', 'per_minute', 'level', 'at',
         'token_rate', 'token_level', 'token_at', 'per_day', 'per_day_level', 'per_day_at'))
   else
-    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held =
+    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held, visible =
       unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window',
-        'token_limit', 'tokens', 'tokens_held'))
+        'token_limit', 'tokens', 'tokens_held', 'visible'))
   end
   if budget_epoch ~= epoch then return reply.unknown end
   if window and not again then
@@ -85,11 +87,14 @@ for i = 1, #each do
     if not is_within(window, now) then return reply.another_window{now_ms = now} end
   end
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
+  local is_visible = is_own or visible
+  local ends_ms = visible and tonumber(string.match(window or '', ' (%d+)$') or '') or nil
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
-      return reply.uses_exhausted{of = i, limit = max_uses, used = used, last_call = last_call()}
+      return reply.uses_exhausted{of = i, limit = max_uses, used = used, last_call = last_call(),
+        is_visible = is_visible, ends_ms = ends_ms}
     end
-    if is_own then uses_left = math.max(max_uses - used - uses, 0) end
+    if is_visible then uses_left = math.min(uses_left or max_uses, math.max(max_uses - used - uses, 0)) end
   end
   if is_own then
     is_returnable = tonumber(returned or '0') + uses < bound_of({max_uses = max_uses, used = used}, 0)
@@ -102,8 +107,10 @@ for i = 1, #each do
   limits_tokens = limits_tokens or token_limit >= 0
   budgets[i] = {
     place = i,
-    is_own = is_own,
-    lowers = not window,
+    is_window = window,
+    is_visible = is_visible,
+    ends_ms = ends_ms,
+    lowers = not window or visible,
     is_limited = cost_limit >= 0,
     -- Beyond 2^53 - 1 no sum is exact, and Postgres takes hardly more: that is the limit of every budget.
     limit = cost_limit >= 0 and cost_limit or 9007199254740991,
@@ -179,12 +186,15 @@ for _, budget in ipairs(needed_tokens > 0 and budgets or {}) do
   local room = budget.token_limit - budget.tokens
   if budget.token_limit >= 0 and needed_tokens > room - budget.tokens_held then
     if room <= 0 then
-      return reply.token_limit_reached{of = budget.place, needed = needed_tokens, last_call = last_call()}
+      return reply.token_limit_reached{of = budget.place, needed = needed_tokens, last_call = last_call(),
+        is_visible = budget.is_visible, ends_ms = budget.ends_ms, limit = budget.token_limit, used = budget.tokens}
     end
     if needed_tokens > room then
-      return reply.token_limit_too_low{of = budget.place, needed = needed_tokens, last_call = last_call()}
+      return reply.token_limit_too_low{of = budget.place, needed = needed_tokens, last_call = last_call(),
+        is_visible = budget.is_visible, ends_ms = budget.ends_ms, limit = budget.token_limit, used = budget.tokens}
     end
-    return reply.tokens_held{of = budget.place, needed = needed_tokens, last_call = last_call()}
+    return reply.tokens_held{of = budget.place, needed = needed_tokens, last_call = last_call(),
+        is_visible = budget.is_visible, ends_ms = budget.ends_ms, limit = budget.token_limit, used = budget.tokens}
   end
 end
 
@@ -198,32 +208,41 @@ local function price(bound)
 end
 local least_needed = price(least)
 -- A call that costs nothing passes even where a loss of data let others spend more than the limit.
-for _, budget in ipairs(price(tokens) > 0 and budgets or {}) do
+local function judge(budget)
   local room = budget.limit - budget.settled
   local needed = budget.lowers and least_needed or price(tokens)
   if needed > 0 and room <= 0 then
     return reply.cost_limit_reached{of = budget.place, limit_microusd = budget.limit,
       settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
-      last_call = last_call()}
+      last_call = last_call(), is_visible = budget.is_visible, ends_ms = budget.ends_ms}
   end
   if needed > room then
     return reply.cost_limit_too_low{of = budget.place, limit_microusd = budget.limit,
       settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
-      last_call = last_call()}
+      last_call = last_call(), is_visible = budget.is_visible, ends_ms = budget.ends_ms}
   end
   if price(tokens) > room then tokens = math.floor((room - fixed) * 1000000 / rate) end
   while price(tokens) > room do tokens = tokens - 1 end
   -- The quotient may have been rounded down below a bound that fits.
   tokens = math.max(tokens, least)
 end
+-- Those that lower nothing judge the bound that the others leave.
+if price(tokens) > 0 then
+  for _, lowers in ipairs({true, false}) do
+    for _, budget in ipairs(budgets) do
+      local refused = (not budget.lowers) ~= lowers and judge(budget)
+      if refused then return refused end
+    end
+  end
+end
 local amount = price(tokens)
 for _, budget in ipairs(budgets) do
   local left = budget.limit - budget.settled - budget.held - amount
   if amount > 0 and left < 0 then
     return reply.cost_held{of = budget.place, limit_microusd = budget.limit, settled_microusd = budget.settled,
-      held_microusd = budget.held, needed_microusd = amount, last_call = last_call()}
+      held_microusd = budget.held, needed_microusd = amount, last_call = last_call(), is_visible = budget.is_visible, ends_ms = budget.ends_ms}
   end
-  if budget.is_own and budget.is_limited then microusd_left = math.max(left, 0) end
+  if budget.is_visible and budget.is_limited then microusd_left = math.min(microusd_left or budget.limit, math.max(left, 0)) end
 end
 
 local is_charge = arg.lease_ms == ''
@@ -252,7 +271,7 @@ amount = whole(amount)
 for i = 1, #each do
   redis.call('HINCRBY', each.budget[i], 'used', arg.uses)
   if amount ~= '0' then redis.call('HINCRBY', each.budget[i], is_charge and 'settled' or 'held', amount) end
-  if needed_tokens > 0 and not budgets[i].lowers then
+  if needed_tokens > 0 and budgets[i].is_window then
     redis.call('HINCRBY', each.budget[i], 'tokens_held', whole(needed_tokens))
   end
 end

@@ -3,10 +3,11 @@
 -- already, except earlier limits. A budget starts at the sums of the ledger, plus its late entries that the ledger has
 -- not reached, plus the holds that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
--- ARGV     epoch; last_id: of the stream in the ledger, or '' to load from the seed; doc: of the grant; expires_ms: of the
---          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
---          version and sealed: of the credential; each: id, revision, limits: see shared/limits.lua, used, settled, used_tokens,
---          key_ends_ms: of its key, Unix, or '' if it has no end; window: '' or its beginning and its end, see shared/window.lua
+-- ARGV     epoch; last_id: of the stream in the ledger, or '' to load from the seed; backlog_max: most entries that are read;
+--          doc: of the grant; expires_ms: of the grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may
+--          end before its token does; version and sealed: of the credential; each: id, revision, limits: see
+--          shared/limits.lua, used, settled, used_tokens, key_ends_ms: of its key, Unix, or '' if it has no end; window: ''
+--          or its beginning and its end, see shared/window.lua
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
 --          another_window: now_ms: a window has ended or not begun by this time: read Postgres again
 -- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
@@ -74,8 +75,10 @@ for i = 1, #each do
     end
   end
 end
+-- The grant drew on the budget in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read, and
+-- only while it is short: Redis does nothing else meanwhile, 6 seconds for a million entries.
+if reads_stream and redis.call('XLEN', key.usage) > tonumber(arg.backlog_max) then return reply.closed end
 if next(fresh) then
-  -- The grant drew on the budget in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read.
   for _, entry in ipairs(reads_stream and redis.call('XRANGE', key.usage, '(' .. last_id, '+') or {}) do
     local fields, field = entry[2], {}
     for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end

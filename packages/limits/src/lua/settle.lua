@@ -7,7 +7,7 @@
 --          comma-separated; record: of the call; last_call: how the call failed, '' if it did not; used_tokens: of input
 --          and output together, '' when not known, so that those held are charged; was_sent: 1, or 0 where the provider
 --          surely never got the call (expire takes all but hold_id and mode from the hold itself)
--- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
+-- Returns  settled: the least of the first and of visible budgets: uses_left, microusd_left, each absent where there is no limit;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
 --          other_budgets: the hold draws on another list, and nothing was changed
@@ -59,11 +59,12 @@ end
 -- A budget of another epoch is not counted in: it will be loaded from the ledger, and from what is noted as late.
 local budgets = {}
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call, window, token_limit = unpack(redis.call('HMGET',
-    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'last_call', 'window', 'token_limit'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call, window, token_limit, visible = unpack(redis.call('HMGET',
+    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'last_call', 'window', 'token_limit',
+    'visible'))
   budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
     cost_limit = tonumber(cost_limit), settled = tonumber(settled), held = tonumber(held),
-    returned = tonumber(returned or '0'), last_call = last_call, window = window, token_limit = tonumber(token_limit or '-1')}
+    returned = tonumber(returned or '0'), last_call = last_call, window = window, is_visible = i == 1 or visible, token_limit = tonumber(token_limit or '-1')}
 end
 local held_uses, held_amount, held_tokens = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0, tonumber(token_hold or '0')
 local used_tokens = not is_expiry and tonumber(arg.used_tokens) or nil
@@ -136,12 +137,17 @@ for i = 1, #each do
   if epoch and not budgets[i] then note_late(each.budget[i], epoch, entry_id, uses, cost, whole(tokens)) end
 end
 
-local own, uses_left, microusd_left = budgets[1], nil, nil
-if own then
-  uses_left = own.max_uses - own.used - change
-  microusd_left = own.cost_limit - (own.settled + charged) - (own.held - held_amount)
-  -- No limit (-1), or an overrun.
-  if uses_left < 0 then uses_left = nil end
-  if microusd_left < 0 then microusd_left = nil end
+-- A limit may have been lowered below what is used: then nothing is left.
+local function least(known, limit, taken)
+  if limit < 0 then return known end
+  return math.min(known or limit, math.max(limit - taken, 0))
+end
+local uses_left, microusd_left
+for i = 1, #each do
+  local budget = budgets[i]
+  if budget and budget.is_visible then
+    uses_left = least(uses_left, budget.max_uses, budget.used + change)
+    microusd_left = least(microusd_left, budget.cost_limit, budget.settled + charged + budget.held - held_amount)
+  end
 end
 return reply.settled{uses_left = uses_left, microusd_left = microusd_left, is_kept = is_kept}
