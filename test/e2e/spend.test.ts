@@ -19,7 +19,7 @@ beforeAll(async () => {
     openai: { base_url: sandbox.url, pricing },
     anthropic: { base_url: sandbox.url, pricing },
   };
-  stack = await startStack({ gateways: 2, providers });
+  stack = await startStack({ gateways: 2, providers, gateway: { settlingMs: 60_000 } });
 });
 afterAll(async () => {
   await stack.close();

@@ -3,6 +3,7 @@ import { type Concurrent, concurrentCalls } from '../chaos/concurrent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startStack } from '../harness/stack.ts';
 import { startUpstream } from '../harness/upstream.ts';
+import { statusOf } from './many-calls.ts';
 import { PRICE } from './recorded.ts';
 
 describe('1,000 concurrent calls of random cost on one cost_limit, over two gateways', () => {
@@ -60,6 +61,25 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
     const known = [200, 0, 402, 400, 429, 500, 502];
     expect(run.outcomes.filter(({ status }) => !known.includes(status))).toEqual([]);
   });
+});
+
+test('a free call passes under a limit, and costs nothing of it', async () => {
+  const upstream = await startUpstream((_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"results":[{"flagged":false}]}');
+  });
+  const stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+  try {
+    const ask = { provider: 'openai', path: '/v1/moderations', client_api_key: 'sk', cost_limit: 1 };
+    const { url } = await stack.issue({ ...ask, max_uses: 2 });
+    const body = JSON.stringify({ model: 'omni-moderation-latest', input: 'Hi' });
+    const call = () => fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    expect([(await call()).status, (await call()).status, (await call()).status]).toEqual([200, 200, 403]);
+    expect(await statusOf(url)).toMatchObject({ spent: 0, held: 0, used: 2 });
+    expect(upstream.seen.map((each) => each.body.toString())).toEqual([body, body]);
+  } finally {
+    await stack.close();
+    await upstream.close();
+  }
 });
 
 test('while money is only held a refusal says when to retry, and the retry passes', async () => {

@@ -107,8 +107,8 @@ describe('a budget of tokens', () => {
     expect(passed * 500 + most).toBeGreaterThan(limit);
   });
 
-  test('says which budget refused, and none of its figures', async () => {
-    const { id } = await create('refused', { name: 'secret', tokens: most + 100 });
+  test('that is hidden says that a budget refused, and none of its figures', async () => {
+    const { id } = await create('refused', { name: 'secret', tokens: most + 100, visible: false });
     const url = await urlOf('refused');
     const waiting: ServerResponse[] = [];
     answers = (response) => void waiting.push(response);

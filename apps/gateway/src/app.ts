@@ -26,7 +26,7 @@ import { createAccessTokens, createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
 import { describeServer } from './mcp/page.ts';
-import { readMcpUrl } from './mcp/request.ts';
+import { readMcpUrl } from './mcp/request/request.ts';
 import { preflight } from './preflight.ts';
 import { addHealthRoutes } from './readiness.ts';
 import { writeAnswer } from './share/discard.ts';

@@ -64,10 +64,8 @@ export class CallReport implements UpstreamTimes {
   knowledge: string | undefined = undefined;
   /** Its name is in a price list. Any other name could be any text that the holder wrote. */
   model: string | undefined = undefined;
-  /** The field or model for which it was refused, in at most 81 letters, digits and `_.-[]=`. */
+  /** The field, kind, beta or model for which it was refused, in at most 110 letters, digits and `_.-[]=`. */
   unbounded: string | undefined = undefined;
-  /** The betas of its request that did not pass, in at most 64 letters, digits and `_.-` each. */
-  droppedBetas: readonly string[] | undefined = undefined;
   /** The length of its body as its holder stated it. */
   readonly statedBytes: string | undefined;
   /** The JSON-RPC messages of a POST to an MCP server. */
@@ -217,7 +215,6 @@ function lineOf(
     code: end?.code ?? refusal?.code,
     reason: refusal?.reason,
     unbounded: call.unbounded,
-    dropped_betas: call.droppedBetas?.join(' '),
     limit_of: details?.limit_of,
     budget: details?.budget,
     limit: details?.limit,

@@ -6,7 +6,7 @@ import type { Readiness } from '@presign/service';
 import type { SharedDeps } from './call-deps.ts';
 import type { RefusedCalls } from './limits/refused-calls.ts';
 import type { LlmParts } from './llm/llm-deps.ts';
-import type { McpParts } from './mcp/mcp-deps.ts';
+import type { McpParts } from './mcp/request/mcp-deps.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { BodyWorkers } from './workers/body-workers.ts';
 

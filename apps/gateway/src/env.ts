@@ -12,7 +12,7 @@ import {
 } from '@presign/service';
 import { readDatabaseSettings } from '@presign/service/database';
 import { shutdownOf } from '@presign/service/start';
-import { type McpPrices, readMcpPrices } from './mcp/price.ts';
+import { type McpPrices, readMcpPrices } from './mcp/request/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 import type { Doubt } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { Meter } from '@presign/service/metrics';
+import { type Meter, type Works, watchWorks } from '@presign/service/metrics';
 import type { CallReport } from './call-report.ts';
 
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */
@@ -15,7 +15,11 @@ export type GatewayMetrics = {
   readonly leasesExpired: (holds: number) => void;
   /** Counts a settle or refund that gave up waiting for Redis for want of memory. */
   readonly settleDropped: () => void;
+  readonly work: Works<GatewayWork>;
 };
+
+/** The work of a gateway that no request causes. */
+export type GatewayWork = 'ended_calls' | 'lease_sweep' | 'leases' | 'refused_calls' | 'revocations';
 
 // Bounds of buckets, in seconds.
 const OWN = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -55,7 +59,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const ratio = histogram('presign_hold_cost_ratio', 'The hold of a call by its cost', 'ratio', RATIO);
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
-  const unknown = unknownCounters(counter);
+  const unknown = unknownCounter(counter);
   const doubted = doubtCounters(counter);
   // An alert needs a value before the first event.
   overruns.add(0);
@@ -78,7 +82,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     }
     if (overrunMicrousd > 0) overruns.add(1);
   };
-  return { callEnded, ...countUnsettled(meter) };
+  return { callEnded, ...countUnsettled(meter), work: watchWorks(meter, 'gateway') };
 }
 
 /** Counts calls whose gateway did not settle them. */
@@ -96,22 +100,16 @@ function countUnsettled(meter: Meter): Pick<GatewayMetrics, 'leasesExpired' | 's
 }
 
 /** Counts what calls ask for and this version does not know, by its name. */
-function unknownCounters(
+function unknownCounter(
   counter: (name: string, description: string) => ReturnType<Meter['createCounter']>,
-): (call: Pick<CallReport, 'provider' | 'unbounded' | 'droppedBetas'>) => void {
+): (call: Pick<CallReport, 'provider' | 'unbounded'>) => void {
   const unbounded = counter(
     'presign_unbounded_calls_total',
-    'Calls that were refused for a field or model without a bound or a price',
-  );
-  const dropped = counter(
-    'presign_dropped_betas_total',
-    'Betas that a spend limit kept from a provider, by their names',
+    'Calls that were refused for a field, kind, beta or model without a bound or a price',
   );
   const nameOf = boundNames();
-  const betaOf = boundNames();
-  return ({ provider = '', unbounded: name, droppedBetas = [] }) => {
+  return ({ provider = '', unbounded: name }) => {
     if (name !== undefined) unbounded.add(1, { provider, name: nameOf(provider, name) });
-    for (const beta of droppedBetas) dropped.add(1, { provider, name: betaOf(provider, beta) });
   };
 }
 
@@ -138,7 +136,7 @@ function doubtCounters(
   };
 }
 
-const CONTRADICTIONS = ['falls', 'parts', 'no_input', 'no_output', 'model'];
+const CONTRADICTIONS = ['falls', 'twice', 'parts', 'no_input', 'no_output', 'model'];
 
 /** Providers or holders choose these names, so their number is bounded: later ones are `other`. */
 function boundNames(): (provider: string, name: string) => string {

@@ -22,7 +22,8 @@ import { sendRefused } from './limits/refused-calls.ts';
 import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { boundWaiting } from './limits/waiting.ts';
-import { createListeners } from './mcp/legacy-sse.ts';
+import { createDisproved } from './llm/disproved.ts';
+import { createListeners } from './mcp/open/listeners.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
 import { askStores } from './readiness.ts';
@@ -69,6 +70,7 @@ type OwnDeps =
       | 'bodyWorkers'
       | 'readQuota'
       | 'uncounted'
+      | 'disproved'
       | 'doubts'
       | 'waiting'
       | 'hosts'
@@ -114,7 +116,7 @@ export async function startGateway(
   const metrics = gatewayMetrics(meter);
   const leases = startLeases({ ...options, metrics });
   watchHolds(meter, leases);
-  const revocations = watchRevocations(options.redis);
+  const revocations = watchRevocations(options.redis, metrics.work('revocations'));
   const clock = watchClock(options.redis, options.now, options.log);
   const readiness = askStores(options);
   watchReadiness(meter, 'gateway', readiness);
@@ -130,11 +132,11 @@ export async function startGateway(
   const own = {
     ...{ metrics, clock, readiness, dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
     ...{ prices, knowledge, providers: knowledge.providers },
-    ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
-    ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
+    ...{ readQuota: quota, uncounted: new Set<string>(), disproved: createDisproved() },
+    ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts(), doubts: createDoubts() },
     openRequests: new OpenRequests(listeners),
-    refusedCalls: sendRefused(options.redis, options.now),
-    endedCalls: sendEnded(options.redis),
+    refusedCalls: sendRefused(options.redis, options.now, metrics.work('refused_calls')),
+    endedCalls: sendEnded(options.redis, metrics.work('ended_calls')),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),

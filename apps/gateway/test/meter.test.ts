@@ -207,3 +207,37 @@ test('a dialect that throws costs the answer its usage, and nothing else', async
   expect(await metered({ ...json, spend: bad }, ['{}'])).toMatchObject({ all: '{}', reported: undefined });
   expect(await metered({ ...json, spend: bad, status: 500 }, ['{}'])).toMatchObject({ ownError: false });
 });
+
+describe('a usage that one JSON object states under one name twice', () => {
+  const CONVERSE = spendOf('bedrock', '/model/anthropic.claude-sonnet-4-5/invoke-with-response-stream');
+  const low = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+  const repeated = `{"choices":[{"message":{"content":"Hi"}}],"usage":${JSON.stringify(usage)},"usage":${JSON.stringify(low)}}`;
+
+  test.each<[string, MeterOptions, string]>([
+    ['an answer', json, repeated],
+    ['a long answer', json, repeated.replace('Hi', 'Hi'.repeat(10_000))],
+    ['a stream', events, SAID + data(repeated) + data('[DONE]')],
+    [
+      'a stream, in a count',
+      events,
+      STREAM.replace('"prompt_tokens":20', '"prompt_tokens":20,"prompt_tokens":1'),
+    ],
+  ])('is in doubt: %s', async (_what, options, text) => {
+    const seen = await metered({ ...options, dropsUsageEvent: false }, [text]);
+    expect(seen.all).toBe(text);
+    expect(seen.reported).toEqual({ model: undefined, usage: undefined, doubt: { why: 'twice' } });
+  });
+
+  test('is not read within the wrapping of Bedrock', () => {
+    const event = (value: string) => JSON.stringify({ bytes: Buffer.from(value).toString('base64') });
+    const read = (start: string) => {
+      const reader = CONVERSE.readStream?.();
+      for (const each of [start, DELTA, '{"type":"message_stop"}']) reader?.event(event(each), 'chunk');
+      return reader?.end()?.usage;
+    };
+    const DELTA = '{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}';
+    const start = (counts: string) => `{"type":"message_start","message":{"model":"m","usage":{${counts}}}}`;
+    expect(read(start('"input_tokens":50,"output_tokens":1'))).toMatchObject({ input_tokens: 50 });
+    expect(read(start('"input_tokens":50,"input_tokens":5,"output_tokens":1'))).toBeUndefined();
+  });
+});

@@ -59,7 +59,7 @@ test.each([
     lists = sequence;
     const planned = await planBody({ bodyWorkers, readQuota: quota, prices, memory: grantMemory() }, {
       ...{ grant, policy, now: Date.now(), target: { path: '/v1/chat/completions', query: '' } },
-      need: 'must',
+      ...{ need: 'must', headers: {} },
       arrived: { raw: Buffer.from(body), isJson: true },
     } as Parameters<typeof planBody>[1]);
     if ('refusal' in planned) throw new Error(planned.refusal.code);

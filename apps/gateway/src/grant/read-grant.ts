@@ -69,7 +69,7 @@ type SharedBudget = { readonly sharedId: string; readonly window: BudgetState | 
 const WINDOWS = sql<readonly SharedBudget[]>`(
   select coalesce(json_agg(json_build_array(d.id, w.id, w.revision, w.max_uses, w.used, w.cost_limit_microusd, w.settled_microusd,
     (extract(epoch from w.starts_at) * 1000)::bigint, (extract(epoch from w.ends_at) * 1000)::bigint,
-    w.token_limit, w.used_tokens)
+    w.token_limit, w.used_tokens, w.visible)
     order by array_position(${grants.sharedBudgetIds}, d.id)), '[]')::text
   from shared_budgets d left join budgets w on w.shared_id = d.id
     and w.starts_at <= ${sql.placeholder('at')}::timestamptz
@@ -88,6 +88,7 @@ type WindowRow = readonly [
   endsMs: number | null,
   tokenLimit: number | null,
   usedTokens: number,
+  visible: boolean,
 ];
 
 function readWindows(text: string): readonly SharedBudget[] {
@@ -102,7 +103,7 @@ function readWindows(text: string): readonly SharedBudget[] {
       settledMicrousd,
       startsMs,
       endsMs,
-      ...tokens
+      ...others
     ]) => ({
       sharedId,
       window:
@@ -110,7 +111,7 @@ function readWindows(text: string): readonly SharedBudget[] {
           ? undefined
           : {
               ...{ id, revision, maxUses, used, costLimitMicrousd, settledMicrousd },
-              ...{ tokenLimit: tokens[0], usedTokens: tokens[1] },
+              ...{ tokenLimit: others[0], usedTokens: others[1], visible: others[2] },
               endsWithGrant: false,
               window: { startsMs, endsMs: endsMs ?? undefined },
             },

@@ -105,7 +105,7 @@ const PAGE_HEADERS = {
 };
 
 /** Says what is left of a URL, and when it ends. */
-export function liveFacts({ own, isRevoked, endsMs }: Live): Html {
+export function liveFacts({ own, visible, isRevoked, endsMs }: Live): Html {
   const { maxUses, used, costLimitMicrousd, settledMicrousd, heldMicrousd, lastCall } = own;
   const last = lastCall === undefined ? undefined : (JSON.parse(lastCall) as LastCall);
   return html`<h2>What is left</h2><dl>${[
@@ -123,8 +123,26 @@ export function liveFacts({ own, isRevoked, endsMs }: Live): Html {
     ...(last
       ? [fact('The last call failed', `status ${last.status}, ${last.code}, ${utc(last.at * 1000)}`)]
       : []),
-  ]}</dl>`;
+  ]}</dl>${visible.map(budgetFacts)}`;
 }
+
+/** Says what is left of a budget that the URL shares with others, and when it resets. */
+const budgetFacts = (budget: Live['visible'][number]): Html =>
+  html`<h3>A budget of this URL and others</h3><dl>${[
+    ...(budget.maxUses === null ? [] : [fact('Calls', left(budget.maxUses, budget.used, count))]),
+    ...(budget.costLimitMicrousd === null
+      ? []
+      : [
+          fact(
+            'Money',
+            left(budget.costLimitMicrousd, budget.settledMicrousd + budget.heldMicrousd, dollars),
+          ),
+        ]),
+    ...(budget.tokenLimit === null
+      ? []
+      : [fact('Tokens', left(budget.tokenLimit, budget.tokens + budget.tokensHeld, count))]),
+    ...(budget.endsMs === undefined ? [] : [fact('Resets', utc(budget.endsMs))]),
+  ]}</dl>`;
 
 const left = (most: number, used: number, show: (value: number) => string) =>
   `${show(Math.max(0, most - used))} of ${show(most)} left`;

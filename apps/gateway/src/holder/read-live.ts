@@ -12,6 +12,8 @@ import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 export type Live = {
   /** The grant's own budget. */
   readonly own: BudgetFigures;
+  /** Those budgets that it shares with others and that their owner shows. */
+  readonly visible: readonly BudgetFigures[];
   readonly isRevoked: boolean;
   readonly endsMs: number;
 };
@@ -32,7 +34,7 @@ export async function readForHolder<G extends VerifiedGrant>(
   return 'refusal' in read ? read : { grant, policy, live: read.live };
 }
 
-/** Reads the live figures of a grant. They show its own limits, and not those of budgets that it shares with others. */
+/** Reads the live figures of a grant. They show its own limits, and those of visible budgets alone. */
 export async function readLive(
   deps: PolicyDeps,
   requestId: string,
@@ -46,12 +48,14 @@ export async function readLive(
         findRevoked(deps.redis, ref.partition, [ref]),
         readEnd(deps.redis, ref),
       ] as const;
-      const [[own], revoked, ends = grant.expiresAtMs] = await Promise.all(asked);
+      const [[own, ...others], revoked, ends = grant.expiresAtMs] = await Promise.all(asked);
       // The token of an old URL may end before the grant does.
       const endsMs = Math.min(grant.expiresAtMs, ends);
       // Its account may resume, so the URL is not revoked.
       if (revoked.some(({ why }) => why === 'suspended')) return { refusal: { code: 'account_suspended' } };
-      if (own) return { live: { own, isRevoked: revoked.length > 0, endsMs } };
+      const isOver = (endsMs: number | undefined) => endsMs !== undefined && endsMs <= deps.now();
+      const visible = others.flatMap((each) => (each?.visible && !isOver(each.endsMs) ? [each] : []));
+      if (own) return { live: { own, visible, isRevoked: revoked.length > 0, endsMs } };
       // Redis has lost the grant, or has its figures from before a loss.
       const loaded = await loadGrantOnce(deps, grant);
       if ('refusal' in loaded) return loaded;

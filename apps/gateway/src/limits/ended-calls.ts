@@ -1,5 +1,6 @@
 import { addEnded, type RedisClient } from '@presign/limits';
 import type { CallEnd } from '@presign/schema';
+import type { Work } from '@presign/service/metrics';
 
 /** How charged calls ended. MCP calls are recorded when they begin, so issuers add this to their rows. */
 export type EndedCalls = {
@@ -21,7 +22,7 @@ const BATCH = 100;
  * Sends ends to Redis once a second in the background, behind the charges of their calls. Those that Redis does not take wait. Nothing is
  * decided or charged by them, and those of the last second before a kill -9 are gone.
  */
-export function sendEnded(redis: RedisClient): EndedCalls {
+export function sendEnded(redis: RedisClient, work: Work): EndedCalls {
   let waiting = new Map<number, Ended[]>();
   let count = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -35,11 +36,13 @@ export function sendEnded(redis: RedisClient): EndedCalls {
     later();
   };
   const send = async () => {
+    work.begins();
     const taken = waiting;
     waiting = new Map();
     count = 0;
     const left = await Promise.all(Array.from(taken, ([at, ends]) => sendTo(redis, at, ends)));
     for (const { partition, ends } of left) for (const end of ends) add(partition, end);
+    if (left.every(({ ends }) => ends.length === 0)) work.succeeds();
   };
   const sendNext = () => {
     sending = send().finally(() => {

@@ -26,8 +26,7 @@ parentPort?.on('message', (memory: SharedArrayBuffer) => tables.push(new LeaseTa
 
 setInterval(async () => {
   if (monotonicMs() - (heartbeat[0] ?? 0) > STUCK_MS) return;
-  const failed = await renewTables(redis, start, tables);
-  if (failed > 0) report(failed);
+  report(await renewTables(redis, start, tables));
 }, leaseMs / 3);
 
 const report = (failed: number) => parentPort?.postMessage({ failed } satisfies LeaseThreadReport);

@@ -9,6 +9,7 @@ import {
 } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { causeOf } from '@presign/service';
+import type { Work, Works } from '@presign/service/metrics';
 import type { Logger } from 'pino';
 import { Bag } from '../bag.ts';
 import {
@@ -50,8 +51,11 @@ type Deps = {
   readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
-  /** Counts holds whose gateway stopped renewing them. */
-  readonly metrics: { readonly leasesExpired: (holds: number) => void };
+  readonly metrics: {
+    /** Counts holds whose gateway stopped renewing them. */
+    readonly leasesExpired: (holds: number) => void;
+    readonly work: Works<'leases' | 'lease_sweep'>;
+  };
   readonly log: Logger;
 };
 
@@ -80,8 +84,10 @@ export function startLeases(deps: Deps): Leases {
   let heldMicrousd = 0;
   let usualMs = 2_000;
   const renewedMs = sharedFloats(PARTITIONS);
-  const toStart = { redisTimeouts, leaseMs, longestMs, renewedMs, log };
-  const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart });
+  const toStart = { redisTimeouts, leaseMs, longestMs, renewedMs };
+  const work = deps.metrics.work('leases');
+  const renewed = (failed: number) => renewalEnded(log, work, failed);
+  const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart, log, renewed });
   const addTable = () => {
     const table = new LeaseTable();
     const first = tables.push(table) * LEASE_SLOTS - LEASE_SLOTS;
@@ -94,11 +100,13 @@ export function startLeases(deps: Deps): Leases {
     amounts[slot] = microusd;
   };
   const renewHeld = async () => {
-    if (!thread?.isRenewing()) logFailed(log, await renewTables(redis, toStart, tables));
+    work.begins();
+    if (!thread?.isRenewing()) renewed(await renewTables(redis, toStart, tables));
   };
   const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
   const watch = watchForJumps(leaseMs);
-  const sweepNow = () => void sweepAll(deps, watch);
+  const sweeper = { ...deps, work: deps.metrics.work('lease_sweep') };
+  const sweepNow = () => void sweepAll(sweeper, watch);
   sweepNow();
   const sweeping = setInterval(sweepNow, leaseMs / 6);
   const guards = startGuards(leaseMs, renewedMs);
@@ -141,13 +149,14 @@ type Thread = {
   readonly close: () => Promise<void>;
 };
 
-type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> & Pick<Deps, 'log'>;
+type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> &
+  Pick<Deps, 'log'> & { readonly renewed: (failed: number) => void };
 
 /** The thread makes few objects. By itself V8 would let more of them gather before it frees them, which took 5 MB. */
 const THREAD_YOUNG_MB = 3;
 
 /** Starts a thread that reads the tables of holds, and sees by a heartbeat that this event loop still turns. */
-function startThread({ log, ...options }: ThreadOptions): Thread {
+function startThread({ log, renewed, ...options }: ThreadOptions): Thread {
   const heartbeat = sharedFloats(1);
   const beat = () => {
     heartbeat[0] = monotonicMs();
@@ -163,7 +172,7 @@ function startThread({ log, ...options }: ThreadOptions): Thread {
   let isRenewing = false;
   worker.on('message', ({ failed }: LeaseThreadReport) => {
     isRenewing = true;
-    logFailed(log, failed);
+    renewed(failed);
   });
   worker.on('error', (error) => log.error(causeOf(error), 'the thread that renews leases failed'));
   worker.on('exit', () => {
@@ -204,15 +213,20 @@ function startGuards(leaseMs: number, renewedMs: Float64Array) {
 /** How often guarded leases are checked, as a part of a lease. */
 const CHECK_PART_OF = 1 / 12;
 
-function logFailed(log: Logger, partitions: number): void {
+function renewalEnded(log: Logger, work: Work, partitions: number): void {
   if (partitions > 0) log.warn({ partitions }, 'leases not renewed');
+  else work.succeeds();
 }
 
-async function sweepAll({ redis, log, metrics }: Deps, watch: JumpWatch): Promise<void> {
+type Sweeper = Deps & { readonly work: Work };
+
+async function sweepAll({ redis, log, metrics, work }: Sweeper, watch: JumpWatch): Promise<void> {
+  work.begins();
   const partitions = Array.from({ length: PARTITIONS }, (_, id) => id);
   const done = await Promise.allSettled(
     groupsOf(redis, partitions).map((group) => sweep(redis, group, watch)),
   );
+  if (done.every(({ status }) => status === 'fulfilled')) work.succeeds();
   const expired = done.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value : 0), 0);
   if (expired === 0) return;
   metrics.leasesExpired(expired);

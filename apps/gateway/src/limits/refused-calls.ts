@@ -1,5 +1,6 @@
 import { addRefused, type RedisClient } from '@presign/limits';
 import type { ErrorCode, RefusedCall, RefusedEntry } from '@presign/schema';
+import { NO_WORK, type Work } from '@presign/service/metrics';
 
 /** A call that was not admitted. */
 export type Refused = {
@@ -46,13 +47,15 @@ type Sum = Pick<RefusedEntry, 'grt' | 'cod' | 'nam'> & { partition: number; n: n
  * Adds up refused calls, and sends them to Redis once a second in the background. What Redis does not take waits. Those of the last second
  * before a kill -9 are gone.
  */
-export function sendRefused(redis: RedisClient, now: () => number): RefusedCalls {
+export function sendRefused(redis: RedisClient, now: () => number, work: Work = NO_WORK): RefusedCalls {
   const memory = new RefusedMemory();
   let timer: NodeJS.Timeout | undefined;
   let sending = Promise.resolve();
   const send = async () => {
+    work.begins();
     const failed = await sendSums(redis, memory.take(), now());
     for (const sum of failed) memory.putBack(sum);
+    if (failed.length === 0) work.succeeds();
   };
   // One after the other: while Redis hangs, what waits is in memory once.
   const sendNext = () => {

@@ -1,4 +1,5 @@
 import { findRevoked, type GrantRef, type RedisClient, type Revoked } from '@presign/limits';
+import type { Work } from '@presign/service/metrics';
 import { Bag } from '../bag.ts';
 
 /** Ends calls that were admitted before their grant was revoked. */
@@ -19,12 +20,17 @@ type Watched = { readonly ref: GrantRef; readonly cut: Cut };
 type Cut = (why: Revoked['why']) => void;
 
 /** Checks the grants of all calls under way, with one script per partition. */
-export function watchRevocations(redis: RedisClient): Revocations {
+export function watchRevocations(redis: RedisClient, work: Work): Revocations {
   const watched = new Bag<Watched>();
-  const timer = setInterval(() => {
-    for (const [partition, grants] of byPartition(watched))
-      void cutRevoked(redis, partition, grants, watched);
-  }, EVERY_MS);
+  const look = async () => {
+    work.begins();
+    const partitions = [...byPartition(watched)];
+    const looked = await Promise.all(
+      partitions.map(([partition, grants]) => cutRevoked(redis, partition, grants, watched)),
+    );
+    if (!looked.includes(false)) work.succeeds();
+  };
+  const timer = setInterval(() => void look(), EVERY_MS);
   timer.unref();
   return {
     watch: (ref, cut) => watched.add({ ref, cut }),
@@ -42,19 +48,21 @@ function byPartition(calls: Iterable<Watched>): Map<number, Map<string, GrantRef
   return partitions;
 }
 
+/** Returns whether Redis has answered. */
 async function cutRevoked(
   redis: RedisClient,
   partition: number,
   grants: ReadonlyMap<string, GrantRef>,
   watched: Iterable<Watched>,
-): Promise<void> {
+): Promise<boolean> {
   // While Redis does not answer, no call is ended; no new call passes either.
-  const found = await findRevoked(redis, partition, [...grants.values()]).catch(() => []);
-  if (found.length === 0) return;
+  const found = await findRevoked(redis, partition, [...grants.values()]).catch(() => undefined);
+  if (!found?.length) return found !== undefined;
   const revoked = new Map(found.map(({ id, why }) => [id, why]));
   // Not of a copy: a call that ends meanwhile must not be cut any more.
   for (const { ref, cut } of watched) {
     const why = revoked.get(ref.id);
     if (why) cut(why);
   }
+  return true;
 }

@@ -4,6 +4,7 @@ import {
   type AwsKey,
   type AwsSignature,
   credentialOf,
+  PAYING_PROJECT_HEADERS,
   type Provider,
   readAwsKey,
   readServiceAccount,
@@ -88,7 +89,7 @@ async function byServiceAccount(
   const access = await accessTokens.get(client);
   if ('refusal' in access) return access;
   const origin = grant.provider.originIn?.({ region: undefined, path }) ?? request.origin;
-  const own = withoutHeaders(request.headers, ['x-goog-user-project']);
+  const own = withoutHeaders(request.headers, PAYING_PROJECT_HEADERS);
   const headers = [...own, 'authorization', `Bearer ${access.token}`];
   const refused = () => accessTokens.forget(client, access.token);
   return { changes: { origin, headers }, secrets: [secret, access.token], refused };

@@ -10,7 +10,8 @@ import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { mayBeLarge } from '../http/body.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
-import { LIMITS_CHANGED, newHoldId, precheck } from '../limits/admit.ts';
+import { LIMITS_CHANGED, newHoldId } from '../limits/admit.ts';
+import { precheck } from '../limits/precheck.ts';
 import { settleCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
 import { arriveInTurns, refusalTurn } from '../share/arrival.ts';
@@ -28,6 +29,7 @@ import {
   readsMuch,
   unservableHeader,
 } from './body.ts';
+import { checkPrice, disprove } from './disproved.ts';
 import type { Unplannable } from './hold.ts';
 import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import type { LlmDeps } from './llm-deps.ts';
@@ -180,8 +182,11 @@ async function readAndPlan(
   report.bodyMs = performance.now() - readAt;
   if ('refusal' in body) return body;
   const { arrived } = body;
-  const planned = await planBody(deps, { grant, target, policy, need, arrived, now: beganMs });
-  return 'refusal' in planned ? { ...planned, arrived } : { planned, policy, arrived };
+  const asked = { grant, target, policy, need, arrived, headers: incoming.headers, now: beganMs };
+  const planned = await planBody(deps, asked);
+  if ('refusal' in planned) return { ...planned, arrived };
+  const unpriced = checkPrice(deps, { grant, policy, plan: planned.plan });
+  return unpriced ? { ...unpriced, arrived } : { planned, policy, arrived };
 }
 
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
@@ -265,8 +270,10 @@ function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
 }
 
 /** Revokes a grant whose call cost more than its hold, because then a price or a bound is wrong. */
-async function endOverrun(deps: LlmDeps, { grant, plan }: Call, { overrunMicrousd }: Charge): Promise<void> {
+async function endOverrun(deps: LlmDeps, call: Call, { overrunMicrousd, disproves }: Charge): Promise<void> {
+  const { grant, plan } = call;
   const { id, provider } = grant;
+  if (disproves) disprove(deps, call);
   deps.log.error(
     { grant: id, provider: provider.id, model: plan.model, overrun: overrunMicrousd },
     'cost over its hold',

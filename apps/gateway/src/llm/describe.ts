@@ -18,7 +18,7 @@ import { splitUrl, verifyCall } from './match.ts';
 
 /**
  * `GET /llm/t/<token>`, without a path, or `GET /llm` with the token in a header: the limits of the URL, and its uses and costs so far,
- * as JSON or as a page for a browser. It costs no use. It shows the URL's own limits, and not those of a virtual key's budget.
+ * as JSON or as a page for a browser. It costs no use. It shows the URL's own limits and those of visible budgets, and not those of a virtual key's budget.
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
@@ -60,7 +60,7 @@ async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingM
   return readForHolder(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
-const toStatus = (grant: LlmGrant, { own, isRevoked, endsMs }: Live): GrantStatus => ({
+const toStatus = (grant: LlmGrant, { own, visible, isRevoked, endsMs }: Live): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],
@@ -72,6 +72,16 @@ const toStatus = (grant: LlmGrant, { own, isRevoked, endsMs }: Live): GrantStatu
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
   last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),
+  budgets: visible.map((budget) => ({
+    max_uses: budget.maxUses,
+    used: budget.used,
+    cost_limit: budget.costLimitMicrousd,
+    spent: budget.settledMicrousd,
+    held: budget.heldMicrousd,
+    tokens: budget.tokenLimit,
+    tokens_used: budget.tokens,
+    resets_at: budget.endsMs === undefined ? null : budget.endsMs / 1000,
+  })),
 });
 
 /** The page of an LLM URL: the same facts as its JSON, the models and conditions that a refusal would name, and how to call it. */

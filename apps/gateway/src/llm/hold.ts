@@ -62,7 +62,7 @@ type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'> & {
 export type CounterOf = (encoding: Encoding) => CountTokens;
 
 /**
- * A call that cannot be planned. `model` is the model that it names, if that has a price. `unbounded` names the field or model for
+ * A call that cannot be planned. `model` is the model that it names, if that has a price. `unbounded` names the field, kind, beta or model for
  * which it has no bound or price, for figures and the log.
  */
 export type Unplannable = {
@@ -94,13 +94,16 @@ export function worstCase(
   const { called: pricing, pricing: covering, facts } = coverageOf(provider, model, limited.at);
   if (!pricing && limited.costLimited) {
     const reason = priceUnknown(provider, model, ', so no spend limit can hold');
-    const message = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
+    const message = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.${addPrice(limited.at.prices.id)}`;
     const unbounded = nameOfPlace({ param: 'model' }, { model });
     return { refusal: { code: 'price_unknown', param: 'model', message }, unbounded };
   }
   const refusePriced = (why: Unbounded) => {
     const unbounded = why.param === undefined ? undefined : nameOfPlace(why, body);
-    return { ...refuse(why), model: pricing && model, unbounded };
+    // The place of a kind is `type` everywhere.
+    const kind = why.isUnknown && why.beta === undefined ? unbounded?.split('=')[1] : undefined;
+    const reason = kind === undefined ? why.reason : `${why.reason} (${kind})`;
+    return { ...refuse({ ...why, reason }), model: pricing && model, unbounded };
   };
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
   if (unreported) return refusePriced(unreported);
@@ -138,6 +141,17 @@ export function worstCase(
 
 /** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */
 type Output = { readonly asked: number; readonly least: number; readonly times: number };
+
+/** Refuses a call under a limit whose headers ask for a beta that may change its price. */
+export function refusedBeta(
+  provider: Provider,
+  spend: Spend,
+  headers: Parameters<Spend['refusedBeta']>[0],
+  limited: Pick<Policy, 'costLimited' | 'tokenLimited'>,
+): Unplannable | undefined {
+  const why = spend.refusedBeta(headers);
+  return why && { ...refuserOf(provider, limited)(why), unbounded: nameOfPlace(why, {}) };
+}
 
 /** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
 function wholeOutput({ output }: Bound, { maxOutput }: ModelFacts): Output | undefined {
@@ -179,18 +193,26 @@ const PER_MTOK = 1_000_000;
 /** The script multiplies tokens by the rate, and Lua's numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
-type Unbounded = { readonly param?: string; readonly reason: string; readonly isUnknown?: true };
+type Unbounded = {
+  readonly param?: string;
+  readonly reason: string;
+  readonly isUnknown?: true;
+  readonly beta?: string;
+};
 
-const declare = (knowledge = 'bundled') =>
-  ` The gateway's knowledge (${knowledge}) does not have it. The operator can update KNOWLEDGE_FILE, or declare it harmless in PROVIDERS_FILE (harmless_fields).`;
+const declare = (knowledge = 'bundled', list: 'harmless_fields' | 'harmless_betas') =>
+  ` The gateway's knowledge (${knowledge}) does not have it. The operator can update KNOWLEDGE_FILE, or declare it harmless in PROVIDERS_FILE (${list}).`;
+
+const addPrice = (lists: string) =>
+  ` The price lists (${lists}) do not have it. The operator can load a newer list (PRICES_URL), or add the price to PROVIDERS_FILE (pricing).`;
 
 /** Refuses a call for want of a bound, by the limit that needs one. */
 const refuserOf =
-  ({ knowledge }: Provider, { costLimited }: Limited) =>
-  ({ param: place, reason, isUnknown }: Unbounded): { refusal: Refusal } => {
+  ({ knowledge }: Provider, { costLimited }: Pick<Policy, 'costLimited'>) =>
+  ({ param: place, reason, isUnknown, beta }: Unbounded): { refusal: Refusal } => {
     const param = place && briefly(place);
     const limit = costLimited ? 'a spend limit' : 'tokens_per_minute or a budget of tokens';
-    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.${isUnknown ? declare(knowledge) : ''}`;
+    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.${isUnknown ? declare(knowledge, beta === undefined ? 'harmless_fields' : 'harmless_betas') : ''}`;
     const code = costLimited ? 'cost_unbounded' : 'tokens_unbounded';
     return { refusal: { code, message, ...(param === undefined ? {} : { param }) } };
   };

@@ -7,6 +7,7 @@ import {
   type ErrorFacts,
   type PriceLine,
   type Pricing,
+  type Reported,
   type VendorRefusals,
 } from '@presign/providers';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
@@ -23,6 +24,8 @@ export type Charge = {
   readonly costMicrousd: number | undefined;
   /** The part of the cost above the hold. It is recorded and not charged. */
   readonly overrunMicrousd: number;
+  /** The provider itself states a cost above the hold, so the price of the hold is wrong. */
+  readonly disproves: boolean;
   /** The provider's usage, if the answer reported it in full. */
   readonly usage: Readonly<Record<string, number>> | undefined;
   /** Why the usage that the answer reported is in doubt. */
@@ -59,12 +62,23 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const known = isFree ? 0 : paid;
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
+  const disproves = !isFree && disprovesPrice(answered.pricing, reported, hold);
   const usedTokens = isFree ? 0 : tokensIn(usage);
   const lines = isFree ? undefined : charged?.lines;
   const uses = usesKept(refusals, sent, metered);
   const doubt = reported?.doubt ?? (charged ? undefined : unknownModel(plan, answered));
   // biome-ignore format: one line
-  return { uses, costMicrousd, overrunMicrousd, usage, doubt, usedTokens, lines, pricing: answered.pricing ?? plan.pricing, model: answered.other };
+  return { uses, costMicrousd, overrunMicrousd, disproves, usage, doubt, usedTokens, lines, pricing: answered.pricing ?? plan.pricing, model: answered.other };
+}
+
+/** Whether the provider states more than a hold that covers the price of what it reports. */
+function disprovesPrice(
+  pricing: Pricing | undefined,
+  { usage, stated }: Partial<Reported> = {},
+  hold = Number.POSITIVE_INFINITY,
+): boolean {
+  if (usage === undefined || (stated?.microusd ?? 0) <= hold) return false;
+  return (pricing?.cost(usage) ?? Number.POSITIVE_INFINITY) <= hold;
 }
 
 /** Another model answered, and the price that was known does not say what it costs. */

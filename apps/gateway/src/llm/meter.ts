@@ -4,7 +4,9 @@ import {
   type Reported,
   type RequestFacts,
   type Spend,
+  STATED_TWICE,
   type StreamReader,
+  statesTwice,
   type Usage,
 } from '@presign/providers';
 import { isModest } from '@presign/schema';
@@ -229,8 +231,10 @@ function answerReader({ spend, request, memory }: MeterOptions): Reader {
       return (before === undefined || abridge(before)) && abridge(bytes);
     },
     end: () => {
-      const answer = parseAnswer(abridger ? abridger.end() : short);
-      if (answer === undefined) return {};
+      const bytes = abridger ? abridger.end() : short;
+      const answer = parseAnswer(bytes);
+      if (bytes === undefined || answer === undefined) return {};
+      if (statesTwice(bytes)) return { reported: STATED_TWICE };
       if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer, request)) };
       return { reported: attempt(() => readElements(spend.readStream?.(request), answer)) };
     },

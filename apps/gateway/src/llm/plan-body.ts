@@ -1,10 +1,11 @@
-import { dialectOf, pricingOf, spendOf } from '@presign/providers';
+import type { IncomingHttpHeaders } from 'node:http';
+import { costsNothing, dialectOf, pricingOf, spendOf } from '@presign/providers';
 import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../share/read-quota.ts';
 import { type Arrived, type Need, readContent, scanBody } from './body.ts';
-import type { Unplannable } from './hold.ts';
+import { refusedBeta, type Unplannable } from './hold.ts';
 import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
 import type { LlmDeps } from './llm-deps.ts';
 import type { Target } from './match.ts';
@@ -17,6 +18,7 @@ export type Unplanned = {
   readonly policy: Policy;
   readonly need: Need;
   readonly arrived: Arrived;
+  readonly headers: IncomingHttpHeaders;
   readonly now: number;
 };
 
@@ -46,6 +48,8 @@ export async function planBody(
 ): Promise<Planned | Unplannable> {
   const { grant, target, policy, need, now, arrived } = call;
   const { raw, isJson } = arrived;
+  const beta = betaRefusal(call);
+  if (beta) return beta;
   const at = { prices: prices.current(), now };
   const rules = hasRules(policy)
     ? memory.rules.of(grant.id, dialectOf(grant.provider, target.path), () => policy)
@@ -76,6 +80,15 @@ export async function planBody(
   const work = () => workOf(call, joined(parts, bytes), undefined);
   const plannedWith = { prices: reply.prices, provider: reply.provider };
   return { plan: planOf(reply.plan, call, plannedWith), counting: { bytes, plan: plannedWith, work } };
+}
+
+/** Betas in the headers of a call. Those in its body are planned with it. */
+function betaRefusal({ grant, target, policy, headers }: Unplanned): Unplannable | undefined {
+  const { provider, method } = grant;
+  if (!(policy.costLimited || policy.tokenLimited) || costsNothing(provider, method, target.path))
+    return undefined;
+  const spend = spendOf(provider, target.path);
+  return spend && refusedBeta(provider, spend, headers, policy);
 }
 
 /** The source of a policy's rules as text, which a worker reads only if it does not know the rules. */

@@ -106,7 +106,7 @@ export function hostOf({ provider, origin }: LlmGrant, path: string, credentialI
 }
 
 /** The holder's headers. Those that depend on the body as it is sent, or on how its answer is metered, are the gateway's own. */
-function headersToSend({ incoming, plan, isDecoded, report }: Call, body: Body, sent: Body): FlatHeaders {
+function headersToSend({ incoming, plan, isDecoded }: Call, body: Body, sent: Body): FlatHeaders {
   const { spend, rewritten, streams } = plan;
   const isWhole = body instanceof Buffer;
   const priced = spend && givesBack(plan) ? (spend.pricedHeaders ?? []) : [];
@@ -122,13 +122,6 @@ function headersToSend({ incoming, plan, isDecoded, report }: Call, body: Body, 
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   if (rewritten) headers.push('content-type', 'application/json');
   if (spend) headers.push('accept-encoding', streams ? 'identity' : readableCodings(incoming));
-  for (const name of priced) {
-    const known = spend?.harmlessHeaderValues?.[name] ?? NONE;
-    const asked = valuesIn(incoming.headers[name]);
-    const harmless = asked.filter((value) => known.has(value));
-    if (harmless.length > 0) headers.push(name, harmless.join(','));
-    if (harmless.length < asked.length) report.droppedBetas = droppedOf(asked, known);
-  }
   return headers;
 }
 
@@ -141,17 +134,6 @@ function readableCodings({ headers }: IncomingMessage): string {
 
 /** `gzip;q=0.5` → `gzip` (RFC 9110 §12.5.3). */
 const codingOf = (accepted: string) => (accepted.split(';', 1)[0] ?? '').trim().toLowerCase();
-
-/** The values that did not pass, each once, for figures and the log. */
-const droppedOf = (asked: readonly string[], known: ReadonlySet<string>): readonly string[] =>
-  [...new Set(asked.map((value) => (BETA.test(value) ? value : 'other')))]
-    .filter((value) => !known.has(value))
-    .slice(0, DROPPED_MAX);
-
-const BETA = /^[\w.-]{1,64}$/;
-/** More of one call are not named. */
-const DROPPED_MAX = 8;
-const NONE: ReadonlySet<string> = new Set();
 
 const valuesIn = (header: string | readonly string[] | undefined): string[] =>
   header

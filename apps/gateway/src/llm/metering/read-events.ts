@@ -1,4 +1,4 @@
-import type { Reported, StreamReader, Usage } from '@presign/providers';
+import { type Reported, STATED_TWICE, type StreamReader, statesTwice, type Usage } from '@presign/providers';
 import { isModest, type Modesty } from '@presign/schema';
 import { isBlank, type StreamEvent, type StreamForm, splitterOf } from '../../http/sse.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../../share/body-memory.ts';
@@ -31,6 +31,7 @@ export class EventReading {
   #isUnread = false;
   /** One of the events could not be read, so nothing is reported. */
   #isLost = false;
+  #isStatedTwice = false;
 
   /**
    * @param memory for what waits. The caller releases it.
@@ -77,12 +78,13 @@ export class EventReading {
 
   /** The usage, once the stream has reported it in full. */
   reported(): Reported | undefined {
-    return this.#isLost ? undefined : attempt(() => this.#reader?.end());
+    if (this.#isLost) return undefined;
+    return this.#isStatedTwice ? STATED_TWICE : attempt(() => this.#reader?.end());
   }
 
   /** The usage of the whole input, once the stream has stated it. */
   input(): Usage | undefined {
-    return this.#isLost ? undefined : attempt(() => this.#reader?.input?.());
+    return this.#isLost || this.#isStatedTwice ? undefined : attempt(() => this.#reader?.input?.());
   }
 
   /** Whether the rest of the stream can still report usage. */
@@ -107,6 +109,7 @@ export class EventReading {
   }
 
   #see({ data, name }: StreamEvent): void {
+    this.#isStatedTwice ||= statesTwice(data);
     this.#isLost ||= attempt(() => [this.#reader?.event(data, name)]) === undefined;
   }
 
