@@ -26,6 +26,8 @@ const LANDED: Readonly<Record<string, string>> = {
   '0000_first.sql': '57cea4a74bcb7dd15249ca31f109de778016c04259f4ea6af701569f703a18b9',
   '0001_refused_calls.sql': 'dc3d8b8ef6dd83f6386324fbb74a53162fdbcbaf0d8346b973297b4756fa4708',
   '0002_outcomes.sql': '2c7111300fc542d28c2227a0a9ef386da1928495a2cf3839e744b842589b2bd7',
+  '0003_visible_budgets.sql': 'd13d3ee857733231ebc45fdbd7d508d437d5bac0dd1bd9f07d4f74914924cbcf',
+  '0004_usage_metadata.sql': 'fdd575330e1015c858fd9a4ded4a62f111f11222e6c7e368efb8feddb7d6990b',
 };
 
 describe('a landed migration', () => {

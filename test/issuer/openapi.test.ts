@@ -57,6 +57,26 @@ describe('the document', () => {
     for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]+$/);
   });
 
+  test('has a name for every type, so that generators make up none', () => {
+    const names = Object.keys(api.components.schemas);
+    for (const name of names) expect(name).toMatch(/^[A-Z][A-Za-z]{2,29}$/);
+    expect([...unnamed(api.components.schemas), ...unnamed(api.paths)]).toEqual([]);
+  });
+
+  test.each(named)(
+    'has an example of the body of %s and of its answer, which match their schemas',
+    (_name, { operation }) => {
+      const success = Object.entries(operation.responses).filter(([status]) => status.startsWith('2'));
+      const contents = [operation.requestBody?.content, ...success.map(([, answer]) => contentOf(answer))];
+      for (const content of contents) {
+        if (!content) continue;
+        const { schema, example } = content['application/json'] ?? {};
+        expect(example).toBeDefined();
+        expect(faultOf(schema ?? {}, example)).toBeUndefined();
+      }
+    },
+  );
+
   test.each(named)('describes every field that %s takes', (_name, { operation }) => {
     const undescribed = fieldsOf(operation).filter(({ described }) => !described);
     expect(undescribed.map(({ name }) => name)).toEqual([]);
@@ -282,6 +302,22 @@ test('requests made of the examples of the document are taken', async () => {
     );
   }
 });
+
+type Content = Readonly<Record<string, { readonly schema: object; readonly example?: unknown }>>;
+const contentOf = (answer: object): Content | undefined =>
+  'content' in answer ? (answer.content as Content) : undefined;
+
+/** The places of types that a generator would have to name: entries of lists and maps, and kinds of a value. */
+function unnamed(value: unknown, at = ''): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const isType =
+    'enum' in value || 'properties' in value || typeof Object(value).additionalProperties === 'object';
+  const own = isType && /\/(items|additionalProperties|anyOf\/\d+)$/.test(at) ? [at] : [];
+  const inside = Object.entries(value).filter(([key]) => !RULES.has(key));
+  return [...own, ...inside.flatMap(([key, each]) => unnamed(each, `${at}/${key}`))];
+}
+/** Keywords that restrict a type and make none. */
+const RULES = new Set(['if', 'then', 'else', 'not', 'allOf', 'examples', 'example', 'default']);
 
 const exampleOf = ({ examples }: { examples?: unknown }): unknown =>
   Array.isArray(examples) ? examples[0] : undefined;

@@ -25,8 +25,10 @@ async function typesOf(api: Api): Promise<string> {
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
     // The client writes it as ISO 8601. In an answer it is text.
-    transform: ({ format }, { path = '' }) =>
-      format === 'date-time' && !path.startsWith(ANSWERS) ? STRING_OR_DATE : undefined,
+    transform: (schema, { path = '' }) => {
+      if ('pattern' in schema && String(schema.pattern).startsWith('^metadata\\.')) return METADATA_KEY;
+      return schema.format === 'date-time' && !path.startsWith(ANSWERS) ? STRING_OR_DATE : undefined;
+    },
   });
   // `operations.ts` has everything about paths.
   const nameOf = (node: ts.Node) =>
@@ -40,6 +42,14 @@ const ANSWERS = '#/components/schemas/';
 const STRING_OR_DATE = ts.factory.createUnionTypeNode([
   ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword),
   ts.factory.createTypeReferenceNode('Date'),
+]);
+
+/** Plain text would hide the names of the other dimensions. */
+const METADATA_KEY = ts.factory.createTemplateLiteralType(ts.factory.createTemplateHead('metadata.'), [
+  ts.factory.createTemplateLiteralTypeSpan(
+    ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword),
+    ts.factory.createTemplateTail(''),
+  ),
 ]);
 
 /** Without refusals, which all have the body `ErrorBody`: a type named `Error` would hide that of the language. */

@@ -121,8 +121,15 @@ function readKey(takesKey: boolean, key: string | undefined): string | undefined
 
 function queryOf(fields: readonly (readonly [string, unknown])[]): string {
   const given = fields.filter(([, value]) => value !== undefined && value !== null);
-  const query = new URLSearchParams(given.map(([name, value]): [string, string] => [name, textOf(value)]));
+  const query = new URLSearchParams(given.flatMap(([name, value]) => parametersOf(name, value)));
   return query.size === 0 ? '' : `?${query}`;
+}
+
+/** An object is one parameter for each of its keys (OpenAPI: style deepObject). */
+function parametersOf(name: string, value: unknown): [string, string][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date)
+    return [[name, textOf(value)]];
+  return Object.entries(value).map(([key, each]) => [`${name}[${key}]`, textOf(each)]);
 }
 
 /** A list is one value with commas (OpenAPI: style form, explode false). */

@@ -65,6 +65,13 @@ test('in a query a list has commas between its entries, and a date is in ISO 860
   expect(Object.fromEntries(seen[0]?.url.searchParams ?? [])).toEqual(asked);
 });
 
+test('in a query an object is a parameter for each of its keys', async () => {
+  const { presign, seen } = await pretendIssuer([json(200, {})]);
+  await presign.getUsage({ metadata: { team: 'red', 'cost-center': '7' }, group_by: ['metadata.team'] });
+  const asked = { 'metadata[team]': 'red', 'metadata[cost-center]': '7', group_by: 'metadata.team' };
+  expect(Object.fromEntries(seen[0]?.url.searchParams ?? [])).toEqual(asked);
+});
+
 test.each(['', '.', '..', undefined])('the id %j is refused before anything is sent', async (id) => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   await expect(presign.revokeSession({ id: id as string })).rejects.toThrow(

@@ -28,9 +28,13 @@ const CRITICAL = [
 export type Critical = (typeof CRITICAL)[number];
 
 /** As `crit` in RFC 7515 §4.1.11: a gateway that does not know one of these refuses the token. */
-const crt = z.array(z.enum(CRITICAL)).min(1).optional().meta({
-  description: 'The names of what restricts the URL and is not in its token. Left out: nothing.',
-});
+const crt = z
+  .array(z.enum(CRITICAL).meta({ id: 'CriticalClaim' }))
+  .min(1)
+  .optional()
+  .meta({
+    description: 'The names of what restricts the URL and is not in its token. Left out: nothing.',
+  });
 
 const registered = {
   jti: z.guid().meta({ description: 'Grant id.' }),
@@ -96,8 +100,10 @@ export type McpBundleClaims = z.infer<typeof mcpBundleClaims>;
 export const IAT_LEEWAY_SECONDS = 60;
 
 /** Answer of `GET /v1/keys`. */
-export const publicKeysAnswer = z.strictObject({
-  /** PASERK ids (`k4.pid`) and the keys themselves (`k4.public`). */
-  keys: z.array(z.strictObject({ kid: z.string(), public_key: z.string() })),
-});
+export const publicKeysAnswer = z
+  .strictObject({
+    /** PASERK ids (`k4.pid`) and the keys themselves (`k4.public`). */
+    keys: z.array(z.strictObject({ kid: z.string(), public_key: z.string() }).meta({ id: 'PublicKey' })),
+  })
+  .meta({ id: 'PublicKeys' });
 export type PublicKeysAnswer = z.infer<typeof publicKeysAnswer>;

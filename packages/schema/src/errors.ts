@@ -225,10 +225,8 @@ export type RefusalReason =
   | ('other_kind' | 'other_gateway' | 'issued_in_the_future' | 'no_such_grant')
   | ('incomplete_url' | 'other_server');
 
-const param = z
-  .string()
-  .nullable()
-  .meta({ description: 'The field or header at fault, as the caller wrote it.' });
+const ofCaller = 'The field or header at fault, as the caller wrote it.';
+const param = z.string().nullable().meta({ description: ofCaller });
 
 /** A wrong field of a request. */
 const fieldProblem = z.strictObject({ param, message: z.string() }).meta({ id: 'FieldProblem' });
@@ -259,14 +257,15 @@ export type Refusal = {
   readonly rateLimits?: readonly RateLimit[];
 };
 
+const errorType = z.enum(ERROR_TYPES).meta({ id: 'ErrorType', description: 'As SDKs of providers name it.' });
 /** An error. It has a name of its own, so that generators of clients make one type of it. */
 const errorDetails = z
   .looseObject({
-    code: z.enum(CODES).meta({ description: 'Stable: programs switch on it.' }),
+    code: z.enum(CODES).meta({ id: 'ErrorCode', description: 'Stable: programs switch on it.' }),
     message: z
       .string()
       .meta({ description: 'For people. It may be more precise than the table, and may change.' }),
-    type: z.enum(ERROR_TYPES).meta({ description: 'The class of the error, as SDKs of providers name it.' }),
+    type: errorType,
     param,
     request_id: z.guid().meta({ description: 'Names the request in the log.' }),
     problems: z.array(fieldProblem).optional().meta({

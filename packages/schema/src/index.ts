@@ -26,6 +26,7 @@ export { addressRange, type Pending, pendingAnswer } from './fields/fields.ts';
 export * from './fields/invalid-request.ts';
 export type { LimitRange } from './fields/limits.ts';
 export * from './fields/page.ts';
+export { startOfDay, startsOfMonths } from './fields/zones.ts';
 export * from './json.ts';
 export * from './limit-kinds.ts';
 export * from './rate-limits.ts';

@@ -121,7 +121,10 @@ function describeEvent(event: (typeof webhookEvent.options)[number]): Event {
       description: 'The issuer sends this request to your webhooks.',
       security: [],
       parameters: EVENT_HEADERS,
-      requestBody: { required: true, content: { 'application/json': { schema } } },
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema } },
+      },
       responses: {
         '2XX': { description: 'The event has arrived, and is not sent again.' },
         '4XX': {

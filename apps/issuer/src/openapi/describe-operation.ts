@@ -1,6 +1,8 @@
 import { idempotencyKey, pendingAnswer } from '@presign/schema';
+import type { ZodType } from 'zod';
 import { isRepeatable, type Shape } from '../middleware/route.ts';
 import { describeRefusals, headersOf, type Response, refusalsOf } from './describe-refusals.ts';
+import { EXAMPLES } from './examples.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 export type Parameter = {
@@ -9,8 +11,8 @@ export type Parameter = {
   readonly required: boolean;
   readonly description?: string;
   /** For a list: one value with commas between its entries. */
-  readonly style?: 'form';
-  readonly explode?: false;
+  readonly style?: 'form' | 'deepObject';
+  readonly explode?: boolean;
   readonly schema: JsonSchema;
 };
 
@@ -24,7 +26,9 @@ export type Operation = {
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: {
     readonly required: true;
-    readonly content: { readonly 'application/json': { readonly schema: JsonSchema } };
+    readonly content: {
+      readonly 'application/json': { readonly schema: JsonSchema; readonly example?: unknown };
+    };
   };
   /** Refusals are components, because many operations share them. */
   readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
@@ -39,7 +43,9 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     ...(isRepeatable(shape) ? [IDEMPOTENCY_KEY] : []),
     ...(shape.etag && shape.method === 'patch' ? [IF_MATCH] : []),
   ];
-  const content = body && { 'application/json': { schema: toJsonSchema(body, 'input') } };
+  const content = body && {
+    'application/json': { schema: toJsonSchema(body, 'input'), ...exampleOf(body) },
+  };
   return {
     operationId,
     tags: [tagOf(shape.path)],
@@ -49,7 +55,7 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     ...(parameters.length > 0 && { parameters }),
     ...(content && { requestBody: { required: true, content } }),
     responses: {
-      [successOf(shape)]: describeSuccess(shape),
+      [successOf(shape)]: describeSuccess(operationId, shape),
       ...(shape.pending && { 202: describePending() }),
       ...refs(shape),
     },
@@ -83,12 +89,20 @@ const IF_MATCH: Parameter = {
 
 function parametersOf(place: 'path' | 'query', schema: Shape['params']): Parameter[] {
   if (schema === undefined) return [];
-  const { properties = {}, required = [] } = toJsonSchema(schema, 'input');
+  const { properties = {}, required = [], $defs } = toJsonSchema(schema, 'input');
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = property as JsonSchema;
     const shown = { name, in: place, required: required.includes(name) };
-    const inOne = rest.type === 'array' && ({ style: 'form', explode: false } as const);
-    return { ...shown, ...(description !== undefined && { description }), ...inOne, schema: rest };
+    const inOne =
+      rest.type === 'array'
+        ? ({ style: 'form', explode: false } as const)
+        : rest.type === 'object' && ({ style: 'deepObject', explode: true } as const);
+    return {
+      ...shown,
+      ...(description !== undefined && { description }),
+      ...inOne,
+      schema: { ...rest, ...($defs && { $defs }) },
+    };
   });
 }
 
@@ -109,7 +123,7 @@ const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status 
 
 const ETAG = { etag: { $ref: '#/components/headers/etag' } };
 
-function describeSuccess({ answer, texts = [], scope, etag, links }: Shape): Response {
+function describeSuccess(operationId: string, { answer, texts = [], scope, etag, links }: Shape): Response {
   const headers = {
     ...headersOf(200, scope !== undefined),
     ...(etag && ETAG),
@@ -117,9 +131,17 @@ function describeSuccess({ answer, texts = [], scope, etag, links }: Shape): Res
   if (!answer) return { description: 'Done. The answer has no body.', headers };
   const schema = toJsonSchema(answer, 'output');
   const others = texts.map((type) => [type, { schema: { type: 'string' } as const }]);
-  const content = { 'application/json': { schema }, ...Object.fromEntries(others) };
+  const example = EXAMPLES[operationId];
+  const shown = example ? { example } : exampleOf(answer);
+  const content = { 'application/json': { schema, ...shown }, ...Object.fromEntries(others) };
   const description = schema.description ?? 'The answer.';
   return { description, headers, content, ...(links && { links: describeLinks(links) }) };
+}
+
+/** The first example of a schema, as a request or an answer has it. */
+function exampleOf(schema: ZodType): { readonly example?: unknown } {
+  const [example] = (schema.meta()?.examples ?? []) as unknown[];
+  return example === undefined ? {} : { example };
 }
 
 /** An OpenAPI Link Object for each operation. */
@@ -137,9 +159,10 @@ const STORED =
   'The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped.';
 
 function describePending(): Response {
-  const schema = toJsonSchema(pendingAnswer, 'output');
-  const headers = headersOf(202, true);
-  return { description: STORED, headers, content: { 'application/json': { schema } } };
+  const content = {
+    'application/json': { schema: toJsonSchema(pendingAnswer, 'output'), ...exampleOf(pendingAnswer) },
+  };
+  return { description: STORED, headers: headersOf(202, true), content };
 }
 
 /** The subjects of the API, in the order of the document. */

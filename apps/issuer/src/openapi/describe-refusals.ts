@@ -22,7 +22,7 @@ export function refusalsOf(shape: Shape): ErrorCode[] {
 export type Response = {
   readonly description: string;
   readonly headers: Readonly<Record<string, Ref>>;
-  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>>;
   readonly links?: Readonly<Record<string, object>>;
   /** The codes of a refusal. Its schema is that of all refusals: a narrower one would be another type in a generated client. */
   readonly 'x-codes'?: readonly ErrorCode[];
@@ -34,7 +34,9 @@ export function describeRefusals(codes: readonly ErrorCode[]) {
   const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))];
   return statuses.map((status) => {
     const some = codes.filter((code) => ERRORS[code][0] === status);
-    return { status, name: some.join('-'), response: describeRefusal(status, some) };
+    // Every refusal of 403 has that one, so names that lack it are as exact and shorter.
+    const named = some.length > 1 ? some.filter((code) => code !== 'account_suspended') : some;
+    return { status, name: named.join('-'), response: describeRefusal(status, some) };
   });
 }
 

@@ -15,6 +15,7 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSch
     override: ({ zodSchema, jsonSchema }) => {
       show(zodSchema, jsonSchema, io);
       dropTruisms(jsonSchema, io);
+      dropInherited(jsonSchema);
     },
   });
   const id = z.globalRegistry.get(schema)?.id;
@@ -34,6 +35,13 @@ function show(schema: z.core.$ZodType, json: JsonSchema, io: 'input' | 'output')
   for (const key of ['default', 'examples']) if (key in metadata) json[key] = metadata[key];
 }
 
+/** A copy of a named schema inherits the rules of its metadata, which the named one states. */
+function dropInherited(json: JsonSchema): void {
+  if (json.$ref === undefined) return;
+  for (const key of Object.keys(json)) if (!BESIDE_REF.has(key)) delete json[key];
+}
+const BESIDE_REF = new Set(['$ref', '$defs', 'description', 'default', 'examples']);
+
 /** Drops what holds for every JSON object, every whole number of this API, and every value of a format. */
 function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
@@ -42,5 +50,6 @@ function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   // Any text can be a password, so its pattern says more.
   if (json.format !== undefined && json.format !== 'password') delete json.pattern;
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
-  if (io === 'output' && json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
+  if (io === 'output' && json.type === 'integer' && json.maximum === Number.MAX_SAFE_INTEGER)
+    delete json.maximum;
 }

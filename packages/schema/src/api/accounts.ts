@@ -32,7 +32,10 @@ export const accountLimitsChange = z
     },
     expected('a JSON object'),
   )
-  .meta({ description: 'The most that the account may have. null removes a limit.' });
+  .meta({
+    id: 'AccountLimitsChange',
+    description: 'The most that the account may have. null removes a limit.',
+  });
 
 /** The limits of an account in an answer. */
 export const accountLimits = z

@@ -59,9 +59,14 @@ export const auditQuery = pageQuery.extend({
   actor: name
     .optional()
     .meta({ description: 'Only changes by this API key, by its id, or by `cli` or `issuer`.' }),
-  action: z.enum(AUDIT_ACTIONS, ACTION).optional().meta({ description: 'Only changes of this kind.' }),
+  action: z
+    .enum(AUDIT_ACTIONS, ACTION)
+    .meta({ id: 'AuditAction' })
+    .optional()
+    .meta({ description: 'Only changes of this kind.' }),
   target_kind: z
     .enum(AUDIT_TARGETS, TARGET)
+    .meta({ id: 'AuditTargetKind' })
     .optional()
     .meta({ description: 'Only changes of something of this kind.' }),
   target_id: name.optional().meta({ description: 'Only changes of what has this id.' }),
@@ -69,7 +74,7 @@ export const auditQuery = pageQuery.extend({
 });
 export type AuditQuery = z.output<typeof auditQuery>;
 
-const state = z.record(z.string(), z.unknown()).nullable();
+const state = z.record(z.string(), z.unknown()).meta({ id: 'AuditState' }).nullable();
 
 /** One change. */
 export const auditEntry = z
@@ -80,8 +85,10 @@ export const auditEntry = z
       description:
         'The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`.',
     }),
-    action: z.enum(AUDIT_ACTIONS),
-    target: z.strictObject({ kind: z.enum(AUDIT_TARGETS), id: z.string() }),
+    action: z.enum(AUDIT_ACTIONS).meta({ id: 'AuditAction' }),
+    target: z
+      .strictObject({ kind: z.enum(AUDIT_TARGETS).meta({ id: 'AuditTargetKind' }), id: z.string() })
+      .meta({ id: 'AuditTarget' }),
     request_id: z
       .guid()
       .nullable()

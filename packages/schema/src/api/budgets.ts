@@ -23,6 +23,9 @@ export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
 export const BUDGET_SCOPES = ['account', 'api_key', 'virtual_key', 'external_user', 'metadata'] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
+/** The same in an answer. */
+export const budgetWindow = z.enum(BUDGET_WINDOWS).meta({ id: 'BudgetWindow' });
+
 const WINDOW = expected(`one of ${BUDGET_WINDOWS.join(', ')}`);
 const TIME_ZONE = 'expected the name of a time zone in the IANA database, such as "Europe/Berlin"';
 const ANCHOR = expected('a time in whole Unix seconds');
@@ -56,7 +59,7 @@ const USER =
 const METADATA = expected(
   `an object with one key and a text as its value, each of 1 to ${EXTERNAL_ID_MAX_CHARS} characters`,
 );
-const ONE_KEY = { minProperties: 1, maxProperties: 1 };
+const ONE_KEY = { id: 'MetadataScope', minProperties: 1, maxProperties: 1 };
 /** One key of `metadata` with the value that a URL must have. */
 const metadata = z
   .record(budgetValue, budgetValue, METADATA)
@@ -95,7 +98,7 @@ const scope = z
     (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
     'expected exactly one of account, api_key, virtual_key, external_user and metadata',
   )
-  .meta({ allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
+  .meta({ id: 'BudgetScopeRequest', allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
 
 const THRESHOLDS_MOST = 10;
 const THRESHOLDS = `expected a list of at most ${THRESHOLDS_MOST} whole numbers from 1 to 100, each once`;
@@ -123,7 +126,7 @@ export const budgetRequest = z
       tokens: optional(tokens).meta({
         description: 'Tokens of input and output in a window. Calls of MCP servers use none.',
       }),
-      window: z.enum(BUDGET_WINDOWS, WINDOW).default('lifetime').meta({
+      window: z.enum(BUDGET_WINDOWS, WINDOW).meta({ id: 'BudgetWindow' }).default('lifetime').meta({
         description: 'How long its figures count. lifetime: for good.',
       }),
       time_zone: timeZone.default('UTC').meta({
@@ -135,6 +138,10 @@ export const budgetRequest = z
       }),
       thresholds: thresholds.default([50, 80, 100]).meta({
         description: 'Percents of each limit at which `budget.threshold` is sent. Empty: none.',
+      }),
+      visible: optional(z.boolean(expected('true or false'))).meta({
+        description:
+          'Whether holders of its URLs see its limits, what is left of them and when they reset; it then lowers output bounds, too. Left out: true for a scope of `external_user`, else false.',
       }),
     },
     expected('a JSON object'),
@@ -172,12 +179,16 @@ export const budgetChange = z
         description: 'Tokens in a window, those of this window included. null: no limit.',
       }),
       thresholds: thresholds.optional().meta({ description: 'Empty: none.' }),
+      visible: z
+        .boolean(expected('true or false'))
+        .optional()
+        .meta({ description: 'Whether holders of its URLs see it.' }),
     },
     expected('a JSON object'),
   )
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
-    'expected at least one of name, max_uses, cost_limit, tokens and thresholds',
+    'expected at least one of name, max_uses, cost_limit, tokens, thresholds and visible',
   )
   .meta({ id: 'BudgetChange', minProperties: 1, examples: [{ cost_limit: 10_000_000 }] });
 export type BudgetChange = z.output<typeof budgetChange>;
@@ -185,23 +196,26 @@ export type BudgetChange = z.output<typeof budgetChange>;
 export const budgetParams = z.object({ id: z.guid() });
 
 /** The window that counts now. */
-const currentWindow = z.strictObject({
-  starts_at: unixSeconds,
-  ends_at: unixSeconds.nullable().meta({ description: 'null: it has no end.' }),
-  settled: z
-    .strictObject({ used: z.int(), spent: microusd, tokens: z.int() })
-    .meta({ description: 'Calls, microdollars and tokens in the ledger.' }),
-  live: z
-    .strictObject({
-      used: z.int(),
-      spent: microusd,
-      held: microusd,
-      tokens: z.int(),
-      tokens_held: z.int(),
-    })
-    .nullable()
-    .meta({ description: 'Running calls included. null: Redis does not answer.' }),
-});
+const currentWindow = z
+  .strictObject({
+    starts_at: unixSeconds,
+    ends_at: unixSeconds.nullable().meta({ description: 'null: it has no end.' }),
+    settled: z
+      .strictObject({ used: z.int(), spent: microusd, tokens: z.int() })
+      .meta({ id: 'SettledOfWindow', description: 'Calls, microdollars and tokens in the ledger.' }),
+    live: z
+      .strictObject({
+        used: z.int(),
+        spent: microusd,
+        held: microusd,
+        tokens: z.int(),
+        tokens_held: z.int(),
+      })
+      .meta({ id: 'LiveFiguresOfWindow' })
+      .nullable()
+      .meta({ description: 'Running calls included. null: Redis does not answer.' }),
+  })
+  .meta({ id: 'CurrentWindow' });
 
 /** The scope of a stored budget. */
 export const budgetScope = z
@@ -212,7 +226,7 @@ export const budgetScope = z
     external_user: z.string().optional(),
     metadata: z.record(z.string(), z.string()).optional(),
   })
-  .meta({ description: 'Exactly one field.' });
+  .meta({ id: 'BudgetScope', description: 'Exactly one field.' });
 
 /** The columns of a scope. */
 type StoredScope = {
@@ -237,6 +251,7 @@ export const budgetAnswer = z
   .strictObject({
     id: z.guid(),
     kind: z.enum(['budget', 'template']).meta({
+      id: 'BudgetKind',
       description: 'template: it makes a budget for each user or value, and has no figures of its own.',
     }),
     name: z.string().nullable(),
@@ -250,7 +265,8 @@ export const budgetAnswer = z
     thresholds: z.array(z.int()).meta({
       description: 'Percents of each limit at which `budget.threshold` is sent.',
     }),
-    window: z.enum(BUDGET_WINDOWS),
+    visible: z.boolean().meta({ description: 'Whether holders of its URLs see it.' }),
+    window: budgetWindow,
     time_zone: z.string(),
     anchor: unixSeconds.nullable().meta({ description: 'Unix time in seconds. null: none.' }),
     revision: z.int().meta({ description: '1. Every change adds 1.' }),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { mcpBundleClaims } from '../claims.ts';
 import type { McpArguments, McpPricing } from './mcp/tools.ts';
-import { MCP_TRANSPORTS, type McpServer } from './mcp-presign.ts';
+import { type McpServer, mcpTransport } from './mcp-presign.ts';
 import { expiresAt, grantId } from './presign.ts';
 import { warnings } from './warning.ts';
 
@@ -17,7 +17,9 @@ export type McpServerPolicy = {
 };
 
 /** The address of one server of a bundle, for a client. */
-export const mcpServerEntry = z.strictObject({ url: z.url(), transport: z.enum(MCP_TRANSPORTS) });
+export const mcpServerEntry = z
+  .strictObject({ url: z.url(), transport: mcpTransport })
+  .meta({ id: 'McpServerUrl' });
 
 export type McpServerEntry = z.infer<typeof mcpServerEntry>;
 

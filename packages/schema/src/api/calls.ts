@@ -13,7 +13,7 @@ import {
 import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
 import { OUTCOME_NAMES, outcome } from './call-outcomes.ts';
 import { refusal } from './refused.ts';
-import { name } from './reports.ts';
+import { metadataFilter, name } from './reports.ts';
 
 /** `failed`: all that fail. `all`: rows of every kind. */
 const ASKED_OUTCOMES = [...OUTCOME_NAMES, 'failed', 'refused', 'all'] as const;
@@ -29,8 +29,12 @@ export const callsQuery = pageQuery.extend({
   virtual_key: name.optional().meta({ description: 'Only calls with this virtual key.' }),
   provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
   model: name.optional().meta({ description: 'Only calls of this model.' }),
+  server: name.optional().meta({ description: 'Only calls of this MCP server, by its name in the bundle.' }),
+  tool: name.optional().meta({ description: 'Only calls of this MCP tool or method.' }),
+  metadata: metadataFilter,
   outcome: z
     .enum(ASKED_OUTCOMES, `expected one of ${ASKED_OUTCOMES.join(', ')}`)
+    .meta({ id: 'OutcomeFilter' })
     .optional()
     .meta({
       description:
@@ -92,6 +96,11 @@ const callFields = {
   api_key: z.guid().nullable(),
   virtual_key: z.string().nullable(),
   external_user: z.string().nullable(),
+  metadata: z
+    .record(z.string(), z.string())
+    .meta({ id: 'CallMetadata' })
+    .nullable()
+    .meta({ description: 'Values of the keys of `USAGE_METADATA` that its URL had. null: none.' }),
   provider: z.string(),
   model: z.string().nullable(),
   server: z.string().nullable().meta({ description: 'MCP: the name of the server.' }),
@@ -106,6 +115,7 @@ const callFields = {
   overrun: microusd.meta({ description: 'Microdollars beyond the hold, which no limit was charged.' }),
   price_list: z
     .strictObject({ source: z.string(), id: z.string() })
+    .meta({ id: 'PriceListOfCall' })
     .nullable()
     .meta({ description: 'The list that priced it, as `GET /v1/models` names it. null: no list.' }),
   knowledge: z.string().nullable().meta({
@@ -143,16 +153,18 @@ export const callAnswer = z
     ...callFields,
     price_lines: z
       .array(
-        z.strictObject({
-          unit: z.string().meta({
-            description:
-              'Tokens of one kind without those of other lines (`input_tokens`, `cache_read_tokens`, …), another unit that is billed (`web_searches`), `calls` of MCP tools, or `other` for roundings and rules of the price list that are no rate.',
-          }),
-          count: z.int(),
-          rate: z.int().meta({
-            description: 'Microdollars for a million tokens, or for each of another unit.',
-          }),
-        }),
+        z
+          .strictObject({
+            unit: z.string().meta({
+              description:
+                'Tokens of one kind without those of other lines (`input_tokens`, `cache_read_tokens`, …), another unit that is billed (`web_searches`), `calls` of MCP tools, or `other` for roundings and rules of the price list that are no rate.',
+            }),
+            count: z.int(),
+            rate: z.int().meta({
+              description: 'Microdollars for a million tokens, or for each of another unit.',
+            }),
+          })
+          .meta({ id: 'PriceLine' }),
       )
       .nullable()
       .meta({
@@ -160,7 +172,7 @@ export const callAnswer = z
           'How the cost follows from the usage. Their sum, rounded up once, is `cost` + `overrun`. null: the cost does not follow from a usage (a call that the provider refused, or one that is charged its hold), the usage contradicts itself, it is a batch of MCP calls of more than 20 prices, or a gateway before this field served it.',
       }),
     refunds: z
-      .array(z.strictObject({ settled_at: unixSeconds, uses: z.int(), cost }))
+      .array(z.strictObject({ settled_at: unixSeconds, uses: z.int(), cost }).meta({ id: 'Refund' }))
       .meta({ description: 'Its refunds, oldest first.' }),
   })
   .meta({ id: 'CallWithRefunds' });

@@ -82,7 +82,7 @@ export const changedSession = z
   .required({ id: true, revision: true })
   .extend({
     changed: z
-      .array(z.strictObject({ id: z.guid(), url: changedUrl }))
+      .array(z.strictObject({ id: z.guid(), url: changedUrl }).meta({ id: 'ChangedUrl' }))
       .meta({ description: 'The live URLs and bundles that `grants` was for.' }),
   })
   .meta({ id: 'ChangedSession' });

@@ -24,7 +24,12 @@ const groupBy = z
       context.addIssue(EXPECTED + meantBy(unknown ?? '', HOUR_DIMENSIONS));
     return names as HourDimension[];
   })
-  .meta({ shownAs: z.array(z.enum(HOUR_DIMENSIONS)).min(1).meta({ uniqueItems: true }) });
+  .meta({
+    shownAs: z
+      .array(z.enum(HOUR_DIMENSIONS).meta({ id: 'HourDimension' }))
+      .min(1)
+      .meta({ uniqueItems: true }),
+  });
 
 /** Query of `GET /v1/usage/hours`. */
 export const hoursQuery = z.strictObject(
@@ -57,23 +62,26 @@ export const hoursAnswer = z
     to: unixSeconds,
     data: z
       .array(
-        z.strictObject({
-          hour: unixSeconds.meta({ description: 'When the hour began, in Unix seconds.' }),
-          provider: z.string().optional(),
-          model: z.string().nullable().optional(),
-          server: z.string().nullable().optional(),
-          calls: z.int().meta({ description: 'Calls that ended in it.' }),
-          failed_calls: z.int().meta({ description: 'Those of them that failed, whatever the cause.' }),
-          error_rate: z.number().meta({
-            description:
-              'The part of the calls that failed by the fault of the provider or of Presign, from 0 to 1.',
-          }),
-          outcomes: z
-            .partialRecord(z.enum(OUTCOME_NAMES), z.int())
-            .meta({ description: 'How many calls ended how.' }),
-          total_ms: times,
-          first_byte_ms: times,
-        }),
+        z
+          .strictObject({
+            hour: unixSeconds.meta({ description: 'When the hour began, in Unix seconds.' }),
+            provider: z.string().optional(),
+            model: z.string().nullable().optional(),
+            server: z.string().nullable().optional(),
+            calls: z.int().meta({ description: 'Calls that ended in it.' }),
+            failed_calls: z.int().meta({ description: 'Those of them that failed, whatever the cause.' }),
+            error_rate: z.number().meta({
+              description:
+                'The part of the calls that failed by the fault of the provider or of Presign, from 0 to 1.',
+            }),
+            outcomes: z
+              .partialRecord(z.enum(OUTCOME_NAMES), z.int())
+              .meta({ id: 'CallsByOutcome' })
+              .meta({ description: 'How many calls ended how.' }),
+            total_ms: times,
+            first_byte_ms: times,
+          })
+          .meta({ id: 'UsageHour' }),
       )
       .meta({
         description: 'By hour, then by the dimensions of group_by. Hours without a call are left out.',

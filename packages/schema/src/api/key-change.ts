@@ -69,7 +69,7 @@ export const virtualKeyChange = z
           expected('a JSON object'),
         )
         .refine(hasField, SOME_OF_BUDGET)
-        .meta({ minProperties: 1 })
+        .meta({ id: 'VirtualKeyBudgetChange', minProperties: 1 })
         .nullable()
         .optional()
         .meta({ description: 'The limits of its budget. null: none. The counted figures stay.' }),

@@ -9,6 +9,7 @@ import {
   optional,
   perMinute,
   providerKey,
+  storedConfig,
 } from '../fields/fields.ts';
 import { expected } from '../fields/invalid-request.ts';
 import { pageOf } from '../fields/page.ts';
@@ -16,6 +17,9 @@ import { keyPolicy, keyPolicyAnswer } from './policy.ts';
 
 /** The scopes of an API key: issue and revoke URLs, read, everything in its account, and all accounts. */
 export const SCOPES = ['presign', 'read', 'admin', 'operator'] as const;
+
+/** A scope in an answer. */
+export const scope = z.enum(SCOPES).meta({ id: 'Scope' });
 
 /** Ten years. */
 const VALIDITY_MAX_SECONDS = 315_360_000;
@@ -33,7 +37,7 @@ export const keyName = externalId
 const SCOPE_LIST = expected(`a list of at least one of ${SCOPES.join(', ')}, each once`);
 /** The scopes of a key. */
 export const keyScopes = z
-  .array(z.enum(SCOPES, expected(`one of ${SCOPES.join(', ')}`)), SCOPE_LIST)
+  .array(z.enum(SCOPES, expected(`one of ${SCOPES.join(', ')}`)).meta({ id: 'Scope' }), SCOPE_LIST)
   .min(1, SCOPE_LIST)
   .refine((list) => new Set(list).size === list.length, SCOPE_LIST)
   .meta({ uniqueItems: true });
@@ -98,7 +102,7 @@ export type ApiKeyRequest = z.output<typeof apiKeyRequest>;
 const fields = {
   id: z.guid(),
   name: z.string(),
-  scopes: z.array(z.enum(SCOPES)),
+  scopes: z.array(scope),
   hint: z.string().meta({
     description:
       'Its first and last characters, to recognise it. Only … for a key that the issuer did not make.',
@@ -167,7 +171,7 @@ export const virtualKeyRequest = z
             expected('a JSON object'),
           )
           .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, BUDGET)
-          .meta(givenOneOf('max_uses', 'cost_limit')),
+          .meta({ id: 'VirtualKeyBudgetRequest', ...givenOneOf('max_uses', 'cost_limit') }),
       ).meta({
         description:
           'Limits over all URLs issued with it, in addition to the limits of each URL. Left out: none. A change can set them later.',
@@ -206,6 +210,7 @@ const budget = z
       .meta({ description: 'Uses and microdollars in the ledger.' }),
     live: z
       .strictObject({ used: z.int(), spent: microusd, held: microusd })
+      .meta({ id: 'VirtualKeyLiveFigures' })
       .nullable()
       .meta({ description: 'Running calls included; null when Redis does not answer.' }),
   })
@@ -218,7 +223,7 @@ export const virtualKeyAnswer = z
     id: z.string().meta({ description: 'The value for virtual_key of POST /v1/presign.' }),
     name: z.string(),
     provider: z.string(),
-    config: z.record(z.string(), z.unknown()).nullable(),
+    config: storedConfig.nullable(),
     budget: budget.nullable().meta({
       description:
         'Its limits, and the uses and spending of all its URLs. null: an earlier version created it, and counted none.',

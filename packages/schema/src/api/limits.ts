@@ -15,7 +15,7 @@ import {
 } from '../fields/limits.ts';
 import { PAGE_DEFAULT, PAGE_MAX } from '../fields/page.ts';
 import { accountLimits } from './accounts.ts';
-import { SCOPES } from './keys.ts';
+import { scope } from './keys.ts';
 import { MCP_TOOLS_MAX } from './mcp/tools.ts';
 import { MCP_EXPIRES_IN, MCP_SERVERS_MAX } from './mcp-presign.ts';
 import { keyPolicyAnswer } from './policy.ts';
@@ -81,12 +81,12 @@ export const limitsAnswer = z
     api_key: z
       .strictObject({
         id: z.guid(),
-        scopes: z.array(z.enum(SCOPES)),
+        scopes: z.array(scope),
         expires_at: seconds,
         requests_per_minute: most('Requests that it may make in a minute.'),
         policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
       })
-      .meta({ description: 'The API key of the request.' }),
+      .meta({ id: 'ApiKeyOfRequest', description: 'The API key of the request.' }),
     account: accountLimits,
     presign: z
       .strictObject({
@@ -98,6 +98,7 @@ export const limitsAnswer = z
         config_bytes: most('Bytes of `config` as JSON.'),
         ...ofBoth,
       })
+      .meta({ id: 'PresignLimits' })
       .nullable()
       .meta({ description: '`POST /v1/presign` with this API key. null: it may not issue such URLs.' }),
     mcp_presign: z
@@ -108,6 +109,7 @@ export const limitsAnswer = z
         tools: most('Entries of `tools` of a server.'),
         ...ofBoth,
       })
+      .meta({ id: 'McpPresignLimits' })
       .nullable()
       .meta({ description: '`POST /v2/mcp-presign` with this API key. null: it may not issue bundles.' }),
     requests: z
@@ -121,7 +123,7 @@ export const limitsAnswer = z
         idempotency_key_seconds: most('How long an `Idempotency-Key` is remembered.'),
         webhooks: most('Endpoints of an account.'),
       })
-      .meta({ description: 'Every request to this API.' }),
+      .meta({ id: 'RequestLimits', description: 'Every request to this API.' }),
   })
   .meta({ id: 'Limits' });
 export type LimitsAnswer = z.infer<typeof limitsAnswer>;

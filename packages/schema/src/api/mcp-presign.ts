@@ -7,6 +7,10 @@ import { MCP_TOOLS_MAX, mcpName, mcpPricing, toolArguments, toolNames } from './
 import { issueFields } from './presign.ts';
 
 export const MCP_TRANSPORTS = ['sse', 'http'] as const;
+const transports = z
+  .enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`))
+  .meta({ id: 'McpTransport' });
+export const mcpTransport = z.enum(MCP_TRANSPORTS).meta({ id: 'McpTransport' });
 export const MCP_SERVERS_MAX = 50;
 /** Seconds: one minute to one day. */
 export const MCP_EXPIRES_IN = { least: 60, most: 86_400 } as const;
@@ -18,10 +22,11 @@ const NO_AUTH = { properties: { auth_config: { type: ['object', 'null'], maxProp
 
 /** JSON Schema: a server of this `auth_type` has its `auth_config`; any other is as `others` says. */
 function authOf(type: McpAuthType, others: object) {
-  const { properties, required } = z.toJSONSchema(MCP_AUTH[type], { io: 'input' });
+  const { id = '', ...rules } = z.globalRegistry.get(MCP_AUTH[type]) ?? {};
+  const { $defs } = z.toJSONSchema(z.array(MCP_AUTH[type]), { io: 'input' });
+  const { properties, required } = $defs?.[id] ?? {};
   const fields = Object.fromEntries(Object.keys(properties ?? {}).map((field) => [field, {}]));
   const config = { type: 'object', properties: fields, required, additionalProperties: false };
-  const { title: _, ...rules } = z.globalRegistry.get(MCP_AUTH[type]) ?? {};
   return {
     if: { required: ['auth_type'], properties: { auth_type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
@@ -30,15 +35,19 @@ function authOf(type: McpAuthType, others: object) {
   };
 }
 
+const authTypes = z
+  .enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`))
+  .meta({ id: 'McpAuthType' });
+
 const serverFields = z
   .strictObject(
     {
       name: mcpName.meta({ description: 'The name of the server in the answer and in the bundle.' }),
       url: upstreamUrl.meta({ description: 'The address of the MCP server, as the gateway reaches it.' }),
-      transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
+      transport: optional(transports)
         .transform((value) => value ?? 'sse')
         .meta({ description: 'http: Streamable HTTP. sse: the older HTTP with SSE.', default: 'sse' }),
-      auth_type: optional(z.enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`)))
+      auth_type: optional(authTypes)
         .transform((value) => value ?? 'none')
         .meta({ description: 'How the gateway authenticates to the server.', default: 'none' }),
       auth_config: z
@@ -62,7 +71,7 @@ const serverFields = z
     },
     expected('an object with name and url'),
   )
-  .meta(authOf('bearer', authOf('api_key', authOf('oauth', NO_AUTH))));
+  .meta({ id: 'McpServerRequest', ...authOf('bearer', authOf('api_key', authOf('oauth', NO_AUTH))) });
 
 /** One server. Its `auth_config` is read by the schema of its `auth_type`. */
 const server = serverFields.transform(({ auth_type, auth_config, ...rest }, context) => {

@@ -84,7 +84,10 @@ const shape = {
   mcp_hosts: listOf(host, 'hosts').meta({
     description: 'The hosts of MCP servers, with the port if it is not the default of the scheme.',
   }),
-  required: listOf(z.enum(LIMIT_NAMES, LIMITS), `the limits ${LIMIT_NAMES.join(', ')}`).meta({
+  required: listOf(
+    z.enum(LIMIT_NAMES, LIMITS).meta({ id: 'LimitName' }),
+    `the limits ${LIMIT_NAMES.join(', ')}`,
+  ).meta({
     description: 'Limits that each URL must have, of any size.',
   }),
   config: callConfig.meta({
@@ -132,13 +135,13 @@ export const keyPolicy = z
         z
           .strictObject(asked(highest), expected('a JSON object'))
           .refine(notEmpty, EMPTY)
-          .meta(givenOneOf(...Object.keys(highest))),
+          .meta({ id: 'HighestLimitsRequest', ...givenOneOf(...Object.keys(highest)) }),
       ).meta({ description: 'The highest limits of a URL. A URL without such a limit is refused.' }),
     },
     expected('a JSON object'),
   )
   .refine(notEmpty, EMPTY)
-  .meta(givenOneOf(...Object.keys(shape), 'highest'));
+  .meta({ id: 'KeyPolicyRequest', ...givenOneOf(...Object.keys(shape), 'highest') });
 export type KeyPolicy = z.output<typeof keyPolicy>;
 
 /** A policy in an answer: only the fields that it has. */
@@ -146,6 +149,6 @@ export const keyPolicyAnswer = z
   .strictObject({
     ...answered(shape),
     bind: bindAnswer.optional(),
-    highest: z.strictObject(answered(highest)).optional(),
+    highest: z.strictObject(answered(highest)).meta({ id: 'HighestLimits' }).optional(),
   })
   .meta({ id: 'KeyPolicy' });

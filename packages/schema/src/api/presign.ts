@@ -113,7 +113,7 @@ export const bind = z
   .refine(({ origins, ip_ranges }) => origins !== undefined || ip_ranges !== undefined, {
     error: 'expected origins, ip_ranges or both',
   })
-  .meta(givenOneOf('origins', 'ip_ranges'));
+  .meta({ id: 'BindRequest', ...givenOneOf('origins', 'ip_ranges') });
 
 /** The conditions of the calls of an LLM URL, in addition to its limits. A gateway needs to know each of them. */
 const conditionFields = {
@@ -152,7 +152,7 @@ const method = z
   .transform((text) => text.toUpperCase())
   .pipe(z.enum(METHODS, METHOD))
   // Any case of letters is accepted. The OpenAPI document shows upper case only.
-  .meta({ shownAs: z.enum(METHODS) });
+  .meta({ shownAs: z.enum(METHODS).meta({ id: 'CallMethod' }) });
 
 /** Fields of both kinds of issuing: where calls may come from, and the caller's own ids and metadata. */
 export const issueFields = {
@@ -272,16 +272,19 @@ export function conditionsOf({ max_body_bytes, allowed_fields, bind }: Condition
 }
 
 /** The conditions of a grant in an answer. */
-export const bindAnswer = z.strictObject({
-  origins: z.array(z.string()).optional(),
-  ip_ranges: z.array(z.string()).optional(),
-});
+export const bindAnswer = z
+  .strictObject({
+    origins: z.array(z.string()).optional(),
+    ip_ranges: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'Bind' });
 export const conditionsAnswer = z
   .strictObject({
     max_body_bytes: z.int().optional(),
     allowed_fields: z.array(z.string()).optional(),
     bind: bindAnswer.optional(),
   })
+  .meta({ id: 'Conditions' })
   .nullable()
   .meta({ description: 'Those that it was issued with. null: none.' });
 

@@ -60,6 +60,7 @@ export const refusal = z
       .meta({ description: 'The field, kind or model for which no bound or price is known.' }),
     limit_of: z
       .enum(LIMIT_OWNERS)
+      .meta({ id: 'LimitOwner' })
       .nullable()
       .meta({ description: 'Whose limit refused it. null: no such limit did.' }),
     budget: z.string().nullable().meta({ description: 'The id of the shared budget, if it is of one.' }),
@@ -95,15 +96,19 @@ export const refusalsAnswer = z
     to: z.string().meta({ description: 'The present day, in UTC.' }),
     data: z
       .array(
-        z.strictObject({
-          day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
-          code: z.string().meta({ description: 'The code of the error that the holder got.' }),
-          calls: z.int().meta({ description: 'How many calls were refused with it.' }),
-          names: z.array(z.strictObject({ name: z.string(), calls: z.int() })).meta({
-            description:
-              'The fields, kinds and models for which no bound or price is known, with how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes.',
-          }),
-        }),
+        z
+          .strictObject({
+            day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
+            code: z.string().meta({ description: 'The code of the error that the holder got.' }),
+            calls: z.int().meta({ description: 'How many calls were refused with it.' }),
+            names: z
+              .array(z.strictObject({ name: z.string(), calls: z.int() }).meta({ id: 'RefusedName' }))
+              .meta({
+                description:
+                  'The fields, kinds and models for which no bound or price is known, with how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes.',
+              }),
+          })
+          .meta({ id: 'RefusalCount' }),
       )
       .meta({ description: 'By day, then by code. Days and codes without a refusal are left out.' }),
   })

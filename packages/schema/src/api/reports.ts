@@ -2,8 +2,11 @@ import * as z from 'zod';
 import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../fields/fields.ts';
 import { meantBy, QUERY } from '../fields/invalid-request.ts';
 import { limitUpTo } from '../fields/page.ts';
+import { timeZone } from '../fields/zones.ts';
 import { readJson } from '../json.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
+
+const METADATA = 'expected the name of a key and at most 255 characters without NUL, as metadata.team=red';
 
 /** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
@@ -17,10 +20,34 @@ export const USAGE_DIMENSIONS = [
   'tool',
   'outcome',
   'day',
+  'month',
 ] as const;
-export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
+/** A key of metadata. Postgres cuts names of columns at 63 bytes. */
+const KEY = '[\\w-]{1,50}';
+/** A group by one. */
+const OF_METADATA = new RegExp(`^metadata\\.${KEY}$`);
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number] | `metadata.${string}`;
+const dimension = z
+  .union([z.enum(USAGE_DIMENSIONS).meta({ id: 'UsageField' }), z.string().regex(OF_METADATA)])
+  .meta({ id: 'UsageDimension' });
 
-const DIMENSIONS = `expected a comma-separated list of ${USAGE_DIMENSIONS.join(', ')}, each once`;
+/** Only calls whose URL has these values in its metadata. The operator declares the keys. */
+export const metadataFilter = z
+  .record(
+    z.string().regex(new RegExp(`^${KEY}$`), METADATA),
+    z
+      .string()
+      .max(255, METADATA)
+      .regex(/^[^\0]*$/, METADATA),
+    METADATA,
+  )
+  .optional()
+  .meta({
+    description:
+      'Only calls of URLs with these values in their `metadata`, as `metadata[team]=red` or `metadata.team=red`. The operator declares the keys in `USAGE_METADATA`.',
+  });
+
+const DIMENSIONS = `expected a comma-separated list of ${USAGE_DIMENSIONS.join(', ')} and metadata.<key>, each once`;
 const groupBy = z
   .string(DIMENSIONS)
   .transform((text, context): UsageDimension[] => {
@@ -31,9 +58,10 @@ const groupBy = z
     }
     return names as UsageDimension[];
   })
-  .meta({ shownAs: z.array(z.enum(USAGE_DIMENSIONS)).min(1).meta({ uniqueItems: true }) });
+  .meta({ shownAs: z.array(dimension).min(1).meta({ uniqueItems: true }) });
 
-const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).includes(name);
+const isDimension = (name: string) =>
+  (USAGE_DIMENSIONS as readonly string[]).includes(name) || OF_METADATA.test(name);
 
 const NAME = 'expected 1 to 255 characters without NUL';
 export const name = z
@@ -73,19 +101,31 @@ function readUsageCursor(text: string, context: z.RefinementCtx): UsageCursor {
 /** Postgres accepts no NUL in a text. */
 const isText = (value: string) => value.isWellFormed() && !value.includes('\0');
 
+const DAY_FORM = `${TIME_FORM}, or a day, such as 2026-01-31, for its beginning in \`timezone\``;
+const DAY = `expected ${DAY_FORM}`;
+/** A moment, or a day as text. */
+const timeOrDay = z
+  .union([time, z.iso.date().refine((day) => day >= '1970-01-02' && day < '9999', DAY)], DAY)
+  .meta({ shownAs: z.union([z.number().min(0), z.iso.datetime({ offset: true }), z.iso.date()]) });
+
 /** Query of `GET /v1/usage`: calls settled at or after `from` and before `to`. */
 export const usageQuery = z.strictObject(
   {
-    from: time.optional().meta({
-      description: `Calls settled at this time or later. Left out: ${USAGE_DAYS} days before \`to\`. ${TIME_FORM}.`,
-      examples: ['2026-01-01T00:00:00Z', 1_767_225_600],
+    from: timeOrDay.optional().meta({
+      description: `Calls settled at this time or later. Left out: ${USAGE_DAYS} days before \`to\`. ${DAY_FORM}.`,
+      examples: ['2026-01-01', '2026-01-01T00:00:00Z', 1_767_225_600],
     }),
-    to: time.optional().meta({
-      description: `Calls settled before this time. Left out: now. ${TIME_FORM}.`,
-      examples: ['2026-02-01T00:00:00Z', 1_769_904_000],
+    to: timeOrDay.optional().meta({
+      description: `Calls settled before this time. Left out: now. ${DAY_FORM}.`,
+      examples: ['2026-02-01', '2026-02-01T00:00:00Z', 1_769_904_000],
+    }),
+    timezone: timeZone.default('UTC').meta({
+      description:
+        'The time zone of `day` and `month`, and of a `from` and `to` that are days, by its IANA name.',
+      examples: ['Europe/Berlin'],
     }),
     group_by: groupBy.optional().meta({
-      description: `The dimensions to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
+      description: `The dimensions to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}, and \`metadata.<key>\` for a key of \`USAGE_METADATA\`. Left out: one total.`,
       examples: [['external_user', 'day']],
     }),
     external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
@@ -93,11 +133,17 @@ export const usageQuery = z.strictObject(
     provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
     model: name.optional().meta({ description: 'Only calls of this model.' }),
     virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
+    server: name
+      .optional()
+      .meta({ description: 'Only calls of this MCP server, by its name in the bundle.' }),
+    tool: name.optional().meta({ description: 'Only calls of this MCP tool or method.' }),
+    metadata: metadataFilter,
     api_key: apiKeyId
       .optional()
       .meta({ description: 'Only calls of URLs that this API key issued, by its id.' }),
     outcome: z
       .enum(OUTCOME_NAMES, `expected one of ${OUTCOME_NAMES.join(', ')}`)
+      .meta({ id: 'LedgerOutcome' })
       .optional()
       .meta({ description: 'Only calls that ended so, as `GET /v1/calls` has it.' }),
     request_id: requestId
@@ -109,7 +155,8 @@ export const usageQuery = z.strictObject(
       .meta({ description: 'Takes precedence over the header `Accept`. Without either: json.' }),
     limit: limitUpTo(USAGE_GROUPS_MAX, USAGE_GROUPS_MAX, 'The most groups to return.'),
     cursor: z.string(CURSOR).max(CURSOR_MAX_CHARS, CURSOR).transform(readUsageCursor).optional().meta({
-      description: 'The next_cursor of the page before. Repeat `group_by` and all filters with it.',
+      description:
+        'The next_cursor of the page before. Repeat `group_by`, `timezone` and all filters with it.',
     }),
   },
   QUERY,
@@ -132,23 +179,30 @@ const sums = {
 export const USAGE_SUMS = Object.keys(sums) as readonly (keyof typeof sums)[];
 
 /** The sums of the ledger rows that share these values. null: the rows have no value. */
-const usageRow = z.strictObject({
-  external_user: z.string().nullable().optional(),
-  session_id: z.guid().optional(),
-  model: z.string().nullable().optional(),
-  provider: z.string().optional(),
-  virtual_key: z.string().nullable().optional(),
-  api_key: z.guid().nullable().optional(),
-  server: z.string().nullable().optional(),
-  tool: z.string().nullable().optional(),
-  outcome: z
-    .string()
-    .nullable()
-    .optional()
-    .meta({ description: 'How the calls ended, as in a call. null: an older version summed them.' }),
-  day: z.string().optional().meta({ description: 'In UTC, `2026-01-31`.' }),
-  ...sums,
-});
+const usageRow = z
+  .strictObject({
+    external_user: z.string().nullable().optional(),
+    session_id: z.guid().optional(),
+    model: z.string().nullable().optional(),
+    provider: z.string().optional(),
+    virtual_key: z.string().nullable().optional(),
+    api_key: z.guid().nullable().optional(),
+    server: z.string().nullable().optional(),
+    tool: z.string().nullable().optional(),
+    outcome: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'How the calls ended, as in a call. null: an older version summed them.' }),
+    day: z.string().optional().meta({ description: 'In `timezone`, `2026-01-31`.' }),
+    month: z.string().optional().meta({ description: 'In `timezone`, `2026-01`.' }),
+    metadata: z
+      .record(z.string(), z.string().nullable())
+      .optional()
+      .meta({ description: 'By key, for each `metadata.<key>` of `group_by`.' }),
+    ...sums,
+  })
+  .meta({ id: 'UsageRow' });
 
 /** Answer of `GET /v1/usage` as JSON. */
 export const usageReport = z
@@ -157,7 +211,7 @@ export const usageReport = z
     to: z.number().meta({
       description: 'Calls settled before this time, in seconds, exact: the next report begins here.',
     }),
-    group_by: z.array(z.enum(USAGE_DIMENSIONS)),
+    group_by: z.array(dimension),
     next_cursor: z.string().nullable().meta({
       description:
         'The cursor of the next groups. null: these are the last. CSV has it in the header `Link`.',
@@ -165,7 +219,10 @@ export const usageReport = z
     data: z.array(usageRow).meta({
       description: 'A row has the dimensions of group_by. null: these calls have no value.',
     }),
-    total: z.strictObject(sums).meta({ description: 'The sums of the whole range, the same on every page.' }),
+    total: z
+      .strictObject(sums)
+      .meta({ id: 'UsageSums' })
+      .meta({ description: 'The sums of the whole range, the same on every page.' }),
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;
@@ -187,6 +244,7 @@ export const modelsQuery = z
   });
 
 const source = z.enum(['providers_file', 'file', 'url', 'bundled']).meta({
+  id: 'PriceSource',
   description:
     '`providers_file`: `PROVIDERS_FILE`. `file`, `url`: the list of `PRICES_FILE` or `PRICES_URL`. `bundled`: the list that ships with Presign.',
 });
@@ -195,33 +253,40 @@ const date = z.string().meta({
 });
 
 /** The answer of `GET /v1/models`: the models that have a price at this issuer. */
-export const modelsAnswer = z.strictObject({
-  lists: z
-    .array(
-      z.strictObject({
-        source,
-        id: z.string().meta({ description: 'Changes with the content of the list.' }),
-        date,
-        waits: z.boolean().meta({
-          description:
-            'The list has large drops that wait for the operator. Until then its prices count only where they are the dearer.',
-        }),
-      }),
-    )
-    .meta({ description: 'The lists in use. The first that prices a model decides.' }),
-  data: z.array(
-    z.strictObject({
-      provider: z.string(),
-      model: z.string(),
-      source,
-      date: date
-        .nullable()
-        .meta({ description: 'The date of the list. null: `PROVIDERS_FILE`, which has none.' }),
-      rates: z.record(z.string(), z.int()).meta({
-        description:
-          'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
-      }),
-    }),
-  ),
-});
+export const modelsAnswer = z
+  .strictObject({
+    lists: z
+      .array(
+        z
+          .strictObject({
+            source,
+            id: z.string().meta({ description: 'Changes with the content of the list.' }),
+            date,
+            waits: z.boolean().meta({
+              description:
+                'The list has large drops that wait for the operator. Until then its prices count only where they are the dearer.',
+            }),
+          })
+          .meta({ id: 'PriceList' }),
+      )
+      .meta({ description: 'The lists in use. The first that prices a model decides.' }),
+    data: z.array(
+      z
+        .strictObject({
+          provider: z.string(),
+          model: z.string(),
+          source,
+          date: date
+            .nullable()
+            .meta({ description: 'The date of the list. null: `PROVIDERS_FILE`, which has none.' }),
+          rates: z.record(z.string(), z.int()).meta({
+            id: 'Rates',
+            description:
+              'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
+          }),
+        })
+        .meta({ id: 'PricedModel' }),
+    ),
+  })
+  .meta({ id: 'Models' });
 export type ModelsAnswer = z.output<typeof modelsAnswer>;

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { lastCall } from '../errors.ts';
-import { apiKeyId, externalId, microusd, unixSeconds } from '../fields/fields.ts';
+import { apiKeyId, externalId, metadata, microusd, unixSeconds } from '../fields/fields.ts';
 import { QUERY } from '../fields/invalid-request.ts';
 import { shownFields } from '../fields/limits.ts';
 import { pageOf, pageQuery } from '../fields/page.ts';
 import { mcpArguments } from './mcp/tools.ts';
-import { MCP_TRANSPORTS } from './mcp-presign.ts';
+import { mcpTransport } from './mcp-presign.ts';
 import { conditionsAnswer } from './presign.ts';
 
 const used = z.int().meta({ description: 'Calls.' });
@@ -13,22 +13,28 @@ const spent = microusd.meta({ description: 'Microdollars.' });
 
 /** Uses and money. `settled`: in the ledger. `live`: in Redis, running calls included. */
 const figures = z.strictObject({
-  settled: z.strictObject({ used, spent }).meta({ description: 'In the ledger.' }),
+  settled: z
+    .strictObject({ used, spent })
+    .meta({ id: 'Settled', description: 'Uses and microdollars in the ledger.' }),
   live: z
     .strictObject({
       used,
       spent,
       held: microusd.meta({ description: 'Microdollars held for running calls.' }),
     })
+    .meta({ id: 'LiveFigures' })
     .nullable()
     .meta({ description: 'Now, running calls included. null: Redis does not answer.' }),
 });
+
+/** The kinds of grants. */
+export const grantKind = z.enum(['llm', 'mcp', 'mcp_bundle']).meta({ id: 'GrantKind' });
 
 /** One grant of a session, as its owner sees it. All grants of a bundle show the figures of their one budget. */
 export const sessionGrant = z
   .strictObject({
     id: z.guid(),
-    kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
+    kind: grantKind,
     provider: z.string().meta({ description: '`mcp` for MCP grants.' }),
     method: z.string().nullable().meta({ description: 'LLM grants only.' }),
     paths: z.array(z.string()).nullable().meta({ description: 'LLM grants only.' }),
@@ -36,10 +42,11 @@ export const sessionGrant = z
       .strictObject({
         name: z.string(),
         url: z.string(),
-        transport: z.enum(MCP_TRANSPORTS),
+        transport: mcpTransport,
         tools: z.array(z.string()).nullable().meta({ description: 'null: all.' }),
         arguments: mcpArguments.nullable().meta({ description: 'null: any.' }),
       })
+      .meta({ id: 'McpServer' })
       .nullable()
       .meta({ description: 'Grants of MCP servers only: the server of the request.' }),
     bundle_id: z
@@ -54,13 +61,12 @@ export const sessionGrant = z
     api_key: z.guid().nullable().meta({
       description: 'Id of the API key that issued it. null: it was issued before Presign recorded this.',
     }),
-    metadata: z
-      .record(z.string(), z.unknown())
+    metadata: metadata
       .nullable()
       .meta({ description: "As issued. A bundle's metadata is at the bundle's own grant." }),
     issued_at: unixSeconds,
     expires_at: unixSeconds,
-    status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
+    status: z.enum(['active', 'exhausted', 'expired', 'revoked']).meta({ id: 'GrantStatus' }),
     ...shownFields,
     conditions: conditionsAnswer,
     shared_budgets: z.array(z.guid()).meta({
@@ -83,6 +89,7 @@ export const sessionSummary = z
     revoked_at: unixSeconds.nullable().meta({ description: 'null: the session itself was not revoked.' }),
     status: z
       .enum(SESSION_STATUSES)
+      .meta({ id: 'SessionStatus' })
       .meta({ description: 'Active while one of its grants is active by the figures of the ledger.' }),
     grant_count: z.int().meta({ description: 'How many grants it has.' }),
     expires_at: unixSeconds.nullable().meta({ description: 'When the last of its grants expires.' }),
@@ -94,8 +101,7 @@ export const sessionSummary = z
 export type SessionSummary = z.infer<typeof sessionSummary>;
 
 /** The session's own, apart from that of its grants. */
-export const sessionMetadata = z
-  .record(z.string(), z.unknown())
+export const sessionMetadata = metadata
   .nullable()
   .meta({ description: "The session's own, which `PATCH` sets. Each grant has the metadata of its issue." });
 
@@ -134,7 +140,11 @@ export const sessionsQuery = z.strictObject(
     external_session: ofSession.optional(),
     external_user: ofUser.optional(),
     api_key: ofApiKey.optional(),
-    status: z.enum(SESSION_STATUSES, STATUS).optional().meta({ description: 'Left out: both.' }),
+    status: z
+      .enum(SESSION_STATUSES, STATUS)
+      .meta({ id: 'SessionStatus' })
+      .optional()
+      .meta({ description: 'Left out: both.' }),
   },
   QUERY,
 );
@@ -161,6 +171,19 @@ export const revokeSessionsQuery = z
   });
 export type RevokeSessionsQuery = z.output<typeof revokeSessionsQuery>;
 
+/** A window of a visible budget, as holders see it. null: no limit. */
+const visibleBudget = z.strictObject({
+  max_uses: z.int().nullable(),
+  used: z.int(),
+  cost_limit: microusd.nullable(),
+  spent: microusd,
+  held: microusd,
+  tokens: z.int().nullable(),
+  tokens_used: z.int(),
+  /** Unix time in seconds; null: it has no end. */
+  resets_at: z.int().nullable(),
+});
+
 /** The figures of an LLM URL, as its holder sees them. */
 export const grantStatus = z.strictObject({
   provider: z.string(),
@@ -178,5 +201,7 @@ export const grantStatus = z.strictObject({
   held: microusd,
   /** How the last call failed; null: it did not. */
   last_call: lastCall.nullable(),
+  /** Budgets that it shares with others and that their owner shows: limits, what is left of them, and when they reset. */
+  budgets: z.array(visibleBudget),
 });
 export type GrantStatus = z.infer<typeof grantStatus>;

@@ -7,6 +7,7 @@ export const WARNING_CODES = { cost_limit: 'cost_limit_too_low', models: 'price_
 export const warning = z
   .strictObject({
     code: z.enum(Object.values(WARNING_CODES)).meta({
+      id: 'WarningCode',
       description: 'The code with which a gateway would refuse the calls.',
     }),
     param: z.string().meta({ description: 'The field of the request.' }),

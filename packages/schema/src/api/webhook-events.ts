@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { isoTime, microusd } from '../fields/fields.ts';
 import { auditEntry } from './audit.ts';
-import { BUDGET_WINDOWS, budgetScope } from './budgets.ts';
+import { budgetScope, budgetWindow } from './budgets.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
+import { grantKind } from './session.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
@@ -22,7 +23,7 @@ const endedGrant = {
     .guid()
     .meta({ description: "For a bundle: the bundle's own grant, in one event for all its servers." }),
   session_id: z.guid(),
-  kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
+  kind: grantKind,
   provider: z.string(),
   ...external,
   issued_at: isoTime,
@@ -53,12 +54,12 @@ const windowLimitReached = {
 };
 
 /** A window of a shared budget. */
-const budgetWindow = {
+const windowOfBudget = {
   budget: z.guid().meta({ description: 'Id of the shared budget.' }),
   name: z.string().nullable(),
   scope: budgetScope,
   template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
-  window: z.enum(BUDGET_WINDOWS),
+  window: budgetWindow,
   starts_at: isoTime,
   ends_at: isoTime.nullable().meta({ description: 'null: it has no end.' }),
 };
@@ -85,11 +86,13 @@ const settledCall = z.strictObject({
   cost: z.int().nullable().meta({
     description: 'Microdollars. Below 0 in a refund. null: not known.',
   }),
-  overrun: microusd.meta({ description: 'Microdollars beyond the hold, which the budget was not charged.' }),
+  overrun: microusd.meta({
+    description: 'Microdollars beyond the hold, which the budget was not charged.',
+  }),
   input_tokens: z.int().nullable(),
   output_tokens: z.int().nullable(),
   status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
-  outcome: z.enum(OUTCOME_NAMES).meta({
+  outcome: z.enum(OUTCOME_NAMES).meta({ id: 'LedgerOutcome' }).meta({
     description:
       'How it ended, as `GET /v1/calls` has it. An MCP call may be `under_way`: it is charged when it begins.',
   }),
@@ -99,6 +102,7 @@ const settledCall = z.strictObject({
 
 const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 8601, in UTC.' });
 
+/** No generator of clients in Go finds names that only events have, so events have no schemas with names of their own. */
 const event = <T extends string, D extends z.ZodRawShape>(type: T, description: string, data: D) =>
   z.strictObject({ type: z.literal(type), timestamp, data: z.strictObject(data) }).meta({ description });
 
@@ -127,14 +131,14 @@ export const webhookEvent = z.discriminatedUnion('type', [
   event(
     'budget.threshold',
     'A percentage of a limit is settled in a window of a shared budget: one of its `thresholds`.',
-    { ...budgetWindow, percent: z.int().min(1).max(100), ...windowLimitReached },
+    { ...windowOfBudget, percent: z.int().min(1).max(100), ...windowLimitReached },
   ),
   event('budget.exhausted', 'A limit is reached in a window of a shared budget.', {
-    ...budgetWindow,
+    ...windowOfBudget,
     ...windowLimitReached,
   }),
   event('budget.reset', 'A window of a shared budget is over, and the next one has begun.', {
-    ...budgetWindow,
+    ...windowOfBudget,
     ...windowFigures,
   }),
   event('grant.revoked', 'A grant ended before its expiry.', {

@@ -53,7 +53,7 @@ export const webhookFields = {
       description: 'The https URL that events are sent to by POST. Its address must be public.',
     }),
   events: z
-    .array(z.enum(WEBHOOK_EVENTS, EVENT), EVENTS)
+    .array(z.enum(WEBHOOK_EVENTS, EVENT).meta({ id: 'EventType' }), EVENTS)
     .min(1, EVENTS)
     .refine((types) => new Set(types).size === types.length, EVENTS)
     .meta({ uniqueItems: true }),
@@ -87,16 +87,20 @@ export const webhookAnswer = z
   .strictObject({
     id: z.guid(),
     url: z.string(),
-    events: z.array(z.enum(WEBHOOK_EVENTS)).nullable().meta({ description: 'null: all except audit.entry.' }),
+    events: z
+      .array(z.enum(WEBHOOK_EVENTS).meta({ id: 'EventType' }))
+      .nullable()
+      .meta({ description: 'null: all except audit.entry.' }),
     description: z.string().nullable(),
     created_at: unixSeconds,
     previous_secret_expires_at: unixSeconds.nullable().meta({
       description: 'Unix time in seconds. Until then, the previous secret also signs.',
     }),
     status: z.enum(['enabled', 'disabled']).meta({
+      id: 'WebhookStatus',
       description: '`disabled`: it receives nothing until you enable it.',
     }),
-    disabled_reason: z.enum(['gone', 'failing']).nullable().meta({
+    disabled_reason: z.enum(['gone', 'failing']).meta({ id: 'DisabledReason' }).nullable().meta({
       description: '`gone`: it answered 410. `failing`: every attempt failed for days.',
     }),
     disabled_at: unixSeconds.nullable(),
@@ -130,13 +134,13 @@ export const deliveryAnswer = z
     event_id: z.guid().meta({
       description: 'The value of the header `webhook-id`, the same at every attempt and after a replay.',
     }),
-    type: z.enum([...WEBHOOK_EVENTS, 'webhook.test']),
-    status: z.enum(DELIVERY_STATUSES),
+    type: z.enum([...WEBHOOK_EVENTS, 'webhook.test']).meta({ id: 'DeliveryType' }),
+    status: z.enum(DELIVERY_STATUSES).meta({ id: 'DeliveryStatus' }),
     attempts: z.int().meta({ description: 'Attempts since it was created or replayed.' }),
     last_status: z.int().nullable().meta({
       description: "HTTP status of the last attempt's answer; null when none came.",
     }),
-    last_error: z.enum(DELIVERY_ERRORS).nullable().meta({
+    last_error: z.enum(DELIVERY_ERRORS).meta({ id: 'DeliveryError' }).nullable().meta({
       description: 'Why the last attempt failed; null when it did not.',
     }),
     next_try_at: unixSeconds.nullable().meta({
@@ -156,7 +160,11 @@ const STATUS = `expected one of ${DELIVERY_STATUSES.join(', ')}`;
 export const deliveriesQuery = z.strictObject(
   {
     ...pageQuery.shape,
-    status: z.enum(DELIVERY_STATUSES, STATUS).optional().meta({ description: 'Left out: all.' }),
+    status: z
+      .enum(DELIVERY_STATUSES, STATUS)
+      .meta({ id: 'DeliveryStatus' })
+      .optional()
+      .meta({ description: 'Left out: all.' }),
   },
   QUERY,
 );

@@ -55,7 +55,8 @@ export const addressRange = z
   .union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], expected(ADDRESS))
   .refine((text) => !/^(?:0{0,4}:){0,5}:?ffff:/i.test(text) && !text.includes('%'), {
     error: 'expected an IPv4 address or range in its own form, without ::ffff:, and no zone',
-  });
+  })
+  .meta({ id: 'AddressRange' });
 
 /** The caller's own id of a session or user. */
 export const externalId = z
@@ -69,8 +70,12 @@ export const externalId = z
   })
   .meta({ maxLength: EXTERNAL_ID_MAX_CHARS, pattern: NO_NUL });
 
+/** The caller's own data, and the fields that replace those of a call, as answers have them. */
+export const metadata = z.record(z.string(), z.unknown()).meta({ id: 'Metadata' });
+export const storedConfig = z.record(z.string(), z.unknown()).meta({ id: 'CallConfig' });
+
 /** A JSON object of at most `maxBytes` that can be written exactly as it was read. The OpenAPI document has `shownAs`. */
-export const jsonObject = (maxBytes: number) =>
+export const jsonObject = (maxBytes: number, shownAs: z.ZodType = metadata) =>
   z
     .custom<Record<string, unknown>>(isJsonObject, expected('a JSON object'))
     .refine((value) => nestsAtMost(JSON_MAX_DEPTH, value), {
@@ -89,7 +94,7 @@ export const jsonObject = (maxBytes: number) =>
       const path = findHuge(value);
       if (path) context.addIssue({ code: 'custom', path, message: HUGE });
     })
-    .meta({ shownAs: z.record(z.string(), z.unknown()) });
+    .meta({ shownAs });
 
 /** The most members of a config at its top, and of all its objects together. */
 const CONFIG_FIELDS_MAX = 200;
@@ -101,7 +106,7 @@ export const CONFIG_MAX_BYTES = 16_384;
  * The fields that replace those of a call. Its gateways compile them and compare them with each body in several spellings, so
  * it has few names, and none of them is long.
  */
-export const callConfig = jsonObject(CONFIG_MAX_BYTES)
+export const callConfig = jsonObject(CONFIG_MAX_BYTES, storedConfig)
   .refine((config) => Object.keys(config).length <= CONFIG_FIELDS_MAX, {
     error: `expected at most ${CONFIG_FIELDS_MAX} fields`,
     abort: true,
@@ -196,6 +201,7 @@ export const requestId = uuid;
 export const pendingAnswer = z.strictObject({ status: z.literal('pending') }).meta({
   id: 'Pending',
   description: 'The change is stored, and Presign applies it as soon as Redis answers.',
+  examples: [{ status: 'pending' }],
 });
 export type Pending = z.infer<typeof pendingAnswer>;
 

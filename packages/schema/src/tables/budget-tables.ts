@@ -78,6 +78,8 @@ export const sharedBudgets = pgTable(
     costLimitMicrousd: whole(),
     /** Tokens of input and output. Null: no limit. */
     tokenLimit: whole(),
+    /** Whether holders of its URLs see its limits and figures. */
+    visible: boolean().notNull().default(false),
     /** Percents of a limit that are announced, rising. */
     thresholds: smallint().array().notNull().default([50, 80, 100]),
     createdAt: time().notNull(),

@@ -23,6 +23,9 @@ export const partitions = pgTable('partitions', {
   lastId: text().notNull(),
 });
 
+/** Values by key of metadata, in the order of the keys. */
+export type Tags = Readonly<Record<string, string>>;
+
 /** The failure of an MCP call that Redis charged after the gateway had refused it. */
 export const NEVER_HEARD = 'limits_unavailable';
 
@@ -47,6 +50,8 @@ export const ledger = pgTable(
     server: text(),
     tool: text(),
     externalUser: text(),
+    /** Values of the keys of metadata that the operator declared, as the grant had them. Null: none. */
+    tags: jsonText<Tags>(),
     /** 0 when the use was returned. Below 0 in a refund of another row's charge. */
     uses: integer().notNull(),
     /** Null: the cost is not known. */
@@ -112,8 +117,9 @@ export const usageDays = pgTable(
     externalUser: text(),
     apiKeyId: uuid(),
     virtualKeyId: text(),
-    /** How they ended. Null: they were summed by an older version. */
+    /** How they ended. */
     outcome: text(),
+    tags: jsonText<Tags>(),
     calls: numeric().notNull(),
     uses: numeric().notNull(),
     costMicrousd: numeric().notNull(),
@@ -184,6 +190,7 @@ export const refusedCalls = pgTable(
     apiKeyId: uuid(),
     virtualKeyId: text(),
     externalUser: text(),
+    tags: jsonText<Tags>(),
     provider: text().notNull(),
     /** Null: it has no price, or the call was refused before it was known. */
     model: text(),

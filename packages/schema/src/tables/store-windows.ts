@@ -21,11 +21,13 @@ export async function storeWindows(
   const at = sql`${new Date(atMs).toISOString()}::timestamptz`;
   // The lock makes a PATCH wait, which then finds the window, or this wait for the limits of the PATCH.
   await db.execute(sql`
-    insert into ${budgets} (id, partition, shared_id, starts_at, ends_at, max_uses, cost_limit_microusd, token_limit)
+    insert into ${budgets} (id, partition, shared_id, starts_at, ends_at, max_uses, cost_limit_microusd, token_limit,
+      visible)
     select gen_random_uuid(), d.partition, d.id, w.starts_at, w.ends_at,
       case when d.inherits then t.max_uses else d.max_uses end,
       case when d.inherits then t.cost_limit_microusd else d.cost_limit_microusd end,
-      case when d.inherits then t.token_limit else d.token_limit end
+      case when d.inherits then t.token_limit else d.token_limit end,
+      case when d.inherits then t.visible else d.visible end
     from ${sharedBudgets} d
       join ${budgetWindows} w on w.calendar_id = d.calendar_id and w.starts_at <= ${at}
         and (w.ends_at is null or w.ends_at > ${at})

@@ -98,16 +98,15 @@ export const budgets = pgTable(
     maxUses: whole(),
     /** Microdollars. null: no limit. 0: nothing may be spent. */
     costLimitMicrousd: whole(),
-    /** Null: unlimited. */
+    /** Null: unlimited, as in those that follow. */
     callsPerMinute: integer(),
-    /** Null: unlimited. */
     callsPerDay: integer(),
-    /** Null: unlimited. */
     concurrentCalls: integer(),
-    /** Null: unlimited. */
     tokensPerMinute: integer(),
     /** Tokens of input and output. Null: no limit. Only windows have one. */
     tokenLimit: whole(),
+    /** Whether holders see the limits and the figures. Only those of windows can be shown. */
+    visible: boolean().notNull().default(false),
     /** Sums over the ledger, updated by the transaction that writes the ledger. */
     used: whole().notNull().default(0),
     settledMicrousd: whole().notNull().default(0),

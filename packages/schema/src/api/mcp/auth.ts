@@ -42,7 +42,7 @@ const moreHeaders = optional(
     .refine((headers) => new Set(namesOf(headers)).size === namesOf(headers).length, {
       error: 'expected each header once, in any case',
     })
-    .meta({ maxProperties: MORE_HEADERS_MAX }),
+    .meta({ id: 'McpHeaders', maxProperties: MORE_HEADERS_MAX }),
 ).meta({
   description: `Further headers for the server, at most ${MORE_HEADERS_MAX}. They are encrypted, too.`,
 });
@@ -94,7 +94,7 @@ const bearer = z
     expected('an object with token'),
   )
   .superRefine((config, context) => besides(config, 'Authorization', context))
-  .meta({ title: 'bearer' });
+  .meta({ id: 'BearerAuth' });
 
 /** The header of a key without a place of its own. */
 export const DEFAULT_KEY_HEADER = 'X-API-Key';
@@ -123,7 +123,7 @@ const apiKey = z
     besides(config, config.query === undefined ? (config.header ?? DEFAULT_KEY_HEADER) : undefined, context),
   )
   .meta({
-    title: 'api_key',
+    id: 'ApiKeyAuth',
     not: { required: ['header', 'query'], properties: { header: TEXT, query: TEXT } },
   });
 
@@ -176,7 +176,7 @@ const oauth = z
       fault('client_secret', 'this field is required, or refresh_token');
   })
   .meta({
-    title: 'oauth',
+    id: 'OAuth',
     if: { required: ['access_token'], properties: { access_token: TEXT } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: {
@@ -200,7 +200,7 @@ const oauth = z
 const NONE = 'expected an auth_type that takes an auth_config: bearer, api_key or oauth';
 const none = z
   .custom<Record<string, never>>((value) => isJsonObject(value) && Object.keys(value).length === 0, NONE)
-  .meta({ shownAs: z.strictObject({}), title: 'none' });
+  .meta({ shownAs: z.strictObject({}).meta({ id: 'NoAuth' }) });
 
 /** The `auth_config` of each `auth_type`. */
 export const MCP_AUTH = { none, bearer, api_key: apiKey, oauth } as const;

@@ -43,6 +43,7 @@ export const toolNames = z
 
 /** An object from names to values. The number of names is checked before each value is read. */
 const byName = <T extends z.ZodType>(
+  id: string,
   value: T,
   what: string,
   { least = 0, most }: { readonly least?: number; readonly most: number },
@@ -63,9 +64,9 @@ const byName = <T extends z.ZodType>(
       abort: true,
     })
     .pipe(z.record(mcpName, value))
-    .meta({ shownAs: z.record(mcpName, value).meta({ minProperties: least, maxProperties: most }) });
+    .meta({ shownAs: z.record(mcpName, value).meta({ id, minProperties: least, maxProperties: most }) });
 
-const toolPrices = byName(microusd, 'name of a tool → microdollars', { most: MCP_TOOLS_MAX });
+const toolPrices = byName('ToolPrices', microusd, 'name of a tool → microdollars', { most: MCP_TOOLS_MAX });
 
 const argumentText = z
   .string(expected('a string'))
@@ -101,30 +102,40 @@ const argumentCondition = z
     expected('an object with equals or prefix'),
   )
   .refine((condition) => Object.keys(condition).length === 1, { error: 'expected equals or prefix' })
-  .meta({ minProperties: 1, maxProperties: 1 });
+  .meta({ id: 'ArgumentCondition', minProperties: 1, maxProperties: 1 });
 export type ArgumentCondition = z.infer<typeof argumentCondition>;
 
-const conditionsOfTool = byName(argumentCondition, 'name of an argument → its condition', {
-  least: 1,
-  most: CONDITIONS_MAX,
-});
-export const toolArguments = byName(conditionsOfTool, 'name of a tool → its arguments', {
+const conditionsOfTool = byName(
+  'ArgumentConditions',
+  argumentCondition,
+  'name of an argument → its condition',
+  {
+    least: 1,
+    most: CONDITIONS_MAX,
+  },
+);
+export const toolArguments = byName('ToolArguments', conditionsOfTool, 'name of a tool → its arguments', {
   least: 1,
   most: CONDITIONED_TOOLS_MAX,
 });
 
 /** The conditions of arguments in an answer, by the name of a tool and the name of an argument. */
-export const mcpArguments = z.record(z.string(), z.record(z.string(), argumentCondition));
+export const mcpArguments = z
+  .record(z.string(), z.record(z.string(), argumentCondition).meta({ id: 'StoredConditions' }))
+  .meta({ id: 'StoredArguments' });
 export type McpArguments = z.infer<typeof mcpArguments>;
 
 /** The prices of a server's calls, in microdollars. */
-export const mcpPricing = z.strictObject(
-  {
-    default: optional(microusd).meta({
-      description: 'Microdollars of a call without its own price. Left out: the price that the operator set.',
-    }),
-    tools: optional(toolPrices).meta({ description: 'Microdollars by the name of a tool.' }),
-  },
-  expected('an object with default, tools or both'),
-);
+export const mcpPricing = z
+  .strictObject(
+    {
+      default: optional(microusd).meta({
+        description:
+          'Microdollars of a call without its own price. Left out: the price that the operator set.',
+      }),
+      tools: optional(toolPrices).meta({ description: 'Microdollars by the name of a tool.' }),
+    },
+    expected('an object with default, tools or both'),
+  )
+  .meta({ id: 'McpPricing' });
 export type McpPricing = z.infer<typeof mcpPricing>;
