@@ -29,12 +29,15 @@ export type Query = Readonly<
       | 'limit'
       | 'cursor'
       | 'externl_user'
+      | 'timezone'
       | Filter,
       string
     >
   >
 >;
-type Filter = 'outcome' | 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key';
+type Filter =
+  | ('outcome' | 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key')
+  | ('server' | 'tool');
 
 /** `GET /v1/usage`. */
 export const get = (

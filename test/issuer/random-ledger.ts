@@ -15,6 +15,8 @@ const START = Date.parse('2026-01-30T00:00:00Z');
 /** No ledger row refers to a row of its API key. */
 const API_KEYS: readonly string[] = [randomUUID(), randomUUID()];
 const oneOf = <T>(random: Random, values: readonly T[]) => values[random.int(0, values.length - 1)] as T;
+/** From 11 hours behind UTC to 14 ahead, and half an hour between. */
+const ZONES = ['Pacific/Pago_Pago', 'America/New_York', 'Asia/Kolkata', 'Pacific/Kiritimati', 'UTC'];
 /** Moments close to both ends of each day of four. */
 const moment = (random: Random) =>
   START + random.int(0, 4) * DAY + oneOf(random, [-1, 0, 1, random.int(2, DAY - 2)]);
@@ -74,6 +76,9 @@ export function randomQuery(random: Random, { keyIds, sessionIds }: Made): Query
     model: 'm1',
     virtual_key: oneOf(random, keyIds),
     api_key: oneOf(random, API_KEYS),
+    server: 's1',
+    tool: oneOf(random, ['t1', 't2']),
+    timezone: oneOf(random, ZONES),
   };
   const some = Object.entries(filters).filter(() => random.int(0, 4) === 0);
   return {
@@ -96,7 +101,8 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
     server: each.server ?? null,
     tool: each.tool ?? null,
     outcome: outcomeOf(endOf(each)),
-    day: each.settledAt.toISOString().slice(0, 10),
+    day: dayIn(query.timezone, each.settledAt),
+    month: dayIn(query.timezone, each.settledAt).slice(0, 7),
   });
   const by = (query.group_by?.split(',') ?? []) as UsageDimension[];
   const groups = new Map<string, Record<string, bigint>>();
@@ -125,8 +131,8 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
     if (time < Date.parse(query.from ?? '') || time >= Date.parse(query.to ?? '')) continue;
     if (!fits('session_id', query.session_id)) continue;
     if (
-      !(['external_user', 'provider', 'model', 'virtual_key', 'api_key'] as const).every((name) =>
-        fits(name, query[name]),
+      !(['external_user', 'provider', 'model', 'virtual_key', 'api_key', 'server', 'tool'] as const).every(
+        (name) => fits(name, query[name]),
       )
     )
       continue;
@@ -134,6 +140,12 @@ export function expected({ rows }: Made, query: Query): Map<string, Record<strin
   }
   return groups;
 }
+
+/** The day in a zone, as the locale of Canada writes it. */
+const dayIn = (timeZone = 'UTC', moment: Date) =>
+  new Intl.DateTimeFormat('en-CA', { timeZone, year: 'numeric', month: '2-digit', day: '2-digit' }).format(
+    moment,
+  );
 
 /** Sums in their order, of any size. */
 export const asText = (sums: object) =>

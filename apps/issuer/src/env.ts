@@ -47,6 +47,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     retention: readRetention(env),
     auditDays: readVariable(env, 'AUDIT_KEPT_DAYS', 400),
+    usageMetadata: readVariable(env, 'USAGE_METADATA', []),
     keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
     shutdown: shutdownOf(
       readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),

@@ -9,4 +9,4 @@ export { describeApi, type OpenApi } from './openapi/describe-api.ts';
 export { ROUTES } from './routes.ts';
 export { type IssuerOptions, type RunningIssuer, startIssuer } from './start.ts';
 export { intervalOf, mergeHours } from './usage/call-hours.ts';
-export { addLateCalls, holdMarks } from './usage/sum-days.ts';
+export { addLateCalls, holdMarks, sumMore } from './usage/sum-days.ts';

@@ -1,6 +1,7 @@
 import type { UsageReport } from '@presign/client';
 
-export type Dimension = UsageReport['group_by'][number];
+/** Those that are fields of a row: a page has none by keys of metadata yet. */
+export type Dimension = Exclude<UsageReport['group_by'][number], `metadata.${string}`>;
 export type UsageFilters = Readonly<
   Partial<Record<'external_user' | 'provider' | 'model' | 'api_key' | 'virtual_key' | 'session_id', string>>
 >;

@@ -26,6 +26,7 @@ import type { RouteDeps } from '../middleware/route-deps.ts';
 import {
   describeBudget,
   findBudget,
+  isVisible,
   type Limits,
   limitsOf,
   selectBudgets,
@@ -82,7 +83,13 @@ export const deleteBudget = route(
 );
 
 type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<IssuerEnv> };
-type Settings = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
+type Settings = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds' | 'visible'>;
+
+const settingsOf = (row: Parameters<typeof limitsOf>[0]): Settings => ({
+  ...limitsOf(row),
+  thresholds: thresholdsOf(row),
+  visible: isVisible(row),
+});
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
 async function lock(tx: Transaction, { now }: Needs, by: Actor, id: string) {
@@ -97,22 +104,26 @@ async function change(
   tx: Transaction,
   deps: Needs,
   asked: Asked,
-  { name, max_uses: uses, cost_limit: cost, tokens, thresholds }: BudgetChange,
+  { name, max_uses: uses, cost_limit: cost, tokens, thresholds, visible }: BudgetChange,
 ): Promise<ChangeId> {
   const row = await lock(tx, deps, asked.by, asked.id);
   const { budget } = row;
   checkRevision(asked.c, budget);
   if (budget.deletedAt) throw new RefusedError({ code: 'budget_deleted' });
-  const before = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
+  const before = { name: budget.name, ...settingsOf(row) };
   const limits = {
     maxUses: uses === undefined ? before.maxUses : uses === -1 ? null : uses,
     costLimitMicrousd: cost === undefined ? before.costLimitMicrousd : cost,
     tokenLimit: tokens === undefined ? before.tokenLimit : tokens,
   };
   await refuseDead(tx, deps, row.budget, [before, limits]);
-  const settings = { ...limits, thresholds: thresholds ?? before.thresholds };
+  const settings = {
+    ...limits,
+    thresholds: thresholds ?? before.thresholds,
+    visible: visible ?? before.visible,
+  };
   const after = { name: name === undefined ? budget.name : name, ...settings };
-  const changesSettings = [uses, cost, tokens, thresholds].some((each) => each !== undefined);
+  const changesSettings = [uses, cost, tokens, thresholds, visible].some((each) => each !== undefined);
   await tx
     .update(sharedBudgets)
     .set({
@@ -149,8 +160,7 @@ async function remove(tx: Transaction, deps: Needs, by: Actor, id: string): Prom
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
-  const settings = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
-  const before = { ...auditedFields(settings), scope: scopeOf(budget) };
+  const before = { ...auditedFields({ name: budget.name, ...settingsOf(row) }), scope: scopeOf(budget) };
   await recordChange(tx, by, { action: 'budget.deleted', target, before });
   if (!budget.deletedAt)
     await tx
@@ -158,7 +168,7 @@ async function remove(tx: Transaction, deps: Needs, by: Actor, id: string): Prom
       .set({ deletedAt: new Date(deps.now()), revision: budget.revision + 1 })
       .where(eq(sharedBudgets.id, budget.id));
   // URLs that were issued earlier still draw on its window, which limits nothing any more.
-  return changeWindows(tx, deps, budget.id, { ...NO_LIMITS, thresholds: [] });
+  return changeWindows(tx, deps, budget.id, { ...NO_LIMITS, thresholds: [], visible: false });
 }
 
 const NO_LIMITS: Limits = { maxUses: null, costLimitMicrousd: null, tokenLimit: null };
@@ -174,7 +184,7 @@ async function changeWindows(
   tx: Transaction,
   { now }: Needs,
   sharedId: string,
-  { thresholds, ...limits }: Settings,
+  { thresholds, visible, ...limits }: Settings,
 ): Promise<ChangeId> {
   const since = new Date(now() - BEHIND_MS);
   const counting = and(eq(budgets.sharedId, sharedId), or(isNull(budgets.endsAt), gt(budgets.endsAt, since)));
@@ -190,7 +200,7 @@ async function changeWindows(
     const revision = window.revision + 1;
     await tx
       .update(budgets)
-      .set({ ...limits, revision, ...announced })
+      .set({ ...limits, visible, revision, ...announced })
       .where(eq(budgets.id, window.id));
     if (!window.endsAt || window.endsAt > new Date(now()))
       changed.push({ ...window, ...limits, ...announced });
@@ -206,10 +216,12 @@ const auditedFields = ({
   costLimitMicrousd,
   tokenLimit,
   thresholds,
+  visible,
 }: Settings & { readonly name: string | null }) => ({
   name,
   max_uses: maxUses,
   cost_limit: costLimitMicrousd,
   tokens: tokenLimit,
   thresholds,
+  visible,
 });

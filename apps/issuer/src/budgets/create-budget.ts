@@ -61,6 +61,8 @@ async function store(tx: Transaction, deps: Needs, by: Actor, request: BudgetReq
     maxUses: uses === -1 ? null : uses,
     costLimitMicrousd: request.cost_limit ?? null,
     tokenLimit: request.tokens ?? null,
+    // Its user alone learns of it. Others could read how much the rest of them have left.
+    visible: request.visible ?? scope.scope === 'external_user',
   };
   const createdAt = new Date(deps.now());
   const row = {

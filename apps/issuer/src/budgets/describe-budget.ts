@@ -133,6 +133,14 @@ export const limitsOf = ({
 export const thresholdsOf = ({ budget, template }: Pick<Row, 'budget' | 'template'>): number[] =>
   (budget.inherits ? (template ?? budget) : budget).thresholds;
 
+/** Whether holders see it. As for limits, the window says so once it has begun. */
+export const isVisible = ({
+  budget,
+  template,
+  window,
+}: Pick<Row, 'budget' | 'template' | 'window'>): boolean =>
+  (budget.deletedAt ? budget : (window ?? (budget.inherits ? (template ?? budget) : budget))).visible;
+
 /** A shared budget as its account sees it. */
 export async function describeBudget(redis: RedisClient, row: Row): Promise<BudgetAnswer> {
   const { budget, calendar, window } = row;
@@ -147,6 +155,7 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
     cost_limit: limits.costLimitMicrousd,
     tokens: limits.tokenLimit,
     thresholds: thresholdsOf(row),
+    visible: isVisible(row),
     window: budget.window,
     time_zone: calendar.timeZone,
     anchor: calendar.anchor && unixSeconds(calendar.anchor),

@@ -9,10 +9,11 @@ import {
   type UsageEntry,
   withWork,
 } from '@presign/limits';
-import { ledger, partitions } from '@presign/schema/ledger-tables';
+import { ledger, partitions, type Tags } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
 import { causeOf } from '@presign/service';
 import type { Database, Transaction } from '@presign/service/database';
+import type { Works } from '@presign/service/metrics';
 import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { announceBudgets } from '../events/announce-budgets.ts';
@@ -24,12 +25,15 @@ import { addToHours } from '../usage/call-hours.ts';
 import { addLateCalls, holdMarks } from '../usage/sum-days.ts';
 import { ledgerRow, type SettledEntry } from './ledger-row.ts';
 import { recordEnds } from './record-ends.ts';
+import { tagsOf } from './tags.ts';
 
+type LedgerWork = { readonly work: Works<'ledger'> };
 type LedgerDeps = {
   readonly db: Database;
   readonly redis: RedisClient;
-  /** Counts partitions whose data Redis had lost. */
-  readonly metrics: { readonly epochsChanged: (partitions: number) => void };
+  /** `epochsChanged` counts partitions whose data Redis had lost. */
+  readonly metrics: { readonly epochsChanged: (partitions: number) => void } & LedgerWork;
+  readonly usageMetadata: readonly string[];
   readonly log: Logger;
 };
 
@@ -59,12 +63,15 @@ export function startLedger(deps: LedgerDeps): Ledger {
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
+  const work = deps.metrics.work('ledger');
 
   const run = async () => {
     let wait = IDLE_MS;
+    work.begins();
     try {
       round = drainRound(deps, place);
       if (await round) wait = BUSY_MS;
+      work.succeeds();
       if (failing) deps.log.info('ledger caught up again');
       failing = false;
     } catch (error) {
@@ -198,7 +205,7 @@ async function moveBatch(
   if (!last) return { cursor, reopens: false, repeated: [] };
   await holdMarks(tx);
   const settled = seen.entries.filter(isSettled);
-  const repeated = settled.length > 0 ? await writeLedger(tx, settled) : [];
+  const repeated = settled.length > 0 ? await writeLedger(tx, settled, deps.usageMetadata) : [];
   await recordEnds(tx, seen.entries);
   return { cursor: await moveCursor(tx, { ...cursor, lastId: last.id }), reopens: false, repeated };
 }
@@ -228,29 +235,26 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
 async function writeLedger(
   tx: Transaction,
   entries: readonly SettledEntry[],
+  usageMetadata: readonly string[],
 ): Promise<readonly UsageEntry[]> {
   const calls = entries.map(ledgerRow);
-  const issuers = await issuersOf(tx, calls);
+  const issuers = await issuersOf(tx, calls, usageMetadata);
   const rows = calls.map((call) => ({ ...call, ...issuers.get(call.grantId) }));
   const inserted = await tx
     .insert(ledger)
     .values(rows)
     .onConflictDoNothing()
     .returning({ holdId: ledger.holdId, accountId: ledger.accountId });
-  await addLateCalls(
-    tx,
-    inserted.map(({ holdId }) => holdId),
-  );
-  const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
+  const ids = inserted.map(({ holdId }) => holdId);
+  await addLateCalls(tx, ids);
+  const fresh = new Set(ids.map((id) => id.replaceAll('-', '')));
   // A batch may contain a hold twice: its first entry counts.
-  const isFirst = (entry: UsageEntry) => fresh.delete(entry.holdId);
-  const counted: UsageEntry[] = [];
-  const repeated: UsageEntry[] = [];
-  for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
-  const written = new Set(inserted.map(({ holdId }) => holdId.replaceAll('-', '')));
+  const isFirst = entries.map(({ holdId }) => fresh.delete(holdId));
+  const counted = entries.filter((_, i) => isFirst[i]);
+  const repeated = entries.filter((_, i) => !isFirst[i]);
   await addToHours(
     tx,
-    rows.filter(({ holdId }) => written.has(holdId)),
+    rows.filter((_, i) => isFirst[i]),
   );
   await recordSettled(tx, inserted);
   const changed = await addToBudgets(tx, counted);
@@ -262,20 +266,30 @@ async function writeLedger(
 
 const isSettled = (entry: UsageEntry): entry is SettledEntry => entry.outcome !== 'ended';
 
-/** The API key that issued each grant, and its virtual key. Read here, so that no call has to carry them through Redis. */
+/** The API key that issued each grant, its virtual key and its tags. Read here, so that no call has to carry them through Redis. */
 async function issuersOf(
   tx: Transaction,
   calls: readonly { readonly grantId: string }[],
+  usageMetadata: readonly string[],
 ): Promise<ReadonlyMap<string, Issuer>> {
   const ids = [...new Set(calls.map(({ grantId }) => grantId))];
   const rows = await tx
-    .select({ id: grants.id, apiKeyId: grants.apiKeyId, virtualKeyId: grants.virtualKeyId })
+    .select({
+      id: grants.id,
+      apiKeyId: grants.apiKeyId,
+      virtualKeyId: grants.virtualKeyId,
+      tags: tagsOf(usageMetadata),
+    })
     .from(grants)
     .where(inArray(grants.id, ids));
   return new Map(rows.map(({ id, ...issuer }) => [id, issuer]));
 }
 
-type Issuer = { readonly apiKeyId: string | null; readonly virtualKeyId: string | null };
+type Issuer = {
+  readonly apiKeyId: string | null;
+  readonly virtualKeyId: string | null;
+  readonly tags: Tags | null;
+};
 
 /** Adds new entries to their budgets. Returns the budgets after the change. */
 async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {

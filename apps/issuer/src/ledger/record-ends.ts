@@ -5,6 +5,7 @@ import type { Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import * as z from 'zod';
 import { addToHours } from '../usage/call-hours.ts';
+import { addLateCalls, takeSummedCalls } from '../usage/sum-days.ts';
 
 /**
  * Adds to the rows of MCP calls how they ended. Their charges stand before them in the stream, so the rows are there. A row takes its end
@@ -13,6 +14,10 @@ import { addToHours } from '../usage/call-hours.ts';
 export async function recordEnds(tx: Transaction, entries: readonly UsageEntry[]): Promise<void> {
   const ends = entries.flatMap(({ outcome, record }) => (outcome === 'ended' ? endsIn(record) : []));
   if (ends.length === 0) return;
+  const summed = await takeSummedCalls(
+    tx,
+    ends.map(({ chg }) => chg),
+  );
   const each = sql`json_to_recordset(${JSON.stringify(ends)}::json)
     as each(chg uuid, sta int, cod text, fby int, tot int, own int)`;
   const ended = await tx
@@ -27,6 +32,7 @@ export async function recordEnds(tx: Transaction, entries: readonly UsageEntry[]
     .from(each)
     .where(sql`${ledger.holdId} = each.chg and ${ledger.totalMs} is null and ${ledger.outcome} <> 'refunded'`)
     .returning();
+  await addLateCalls(tx, summed);
   await addToHours(tx, ended);
 }
 

@@ -6,8 +6,14 @@ import type { Database, TextRow, Transaction } from '@presign/service/database';
 import { and, eq, gte, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type RefusedDays, refusedDays } from './refused-days.ts';
+import { tagsOf } from './tags.ts';
 
-type Deps = { readonly db: Database; readonly redis: RedisClient; readonly log: Pick<Logger, 'warn'> };
+type Deps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly usageMetadata: readonly string[];
+};
 
 /** Entries of one partition that one transaction writes, each with at most ten calls. */
 const BATCH = 100;
@@ -38,7 +44,7 @@ type Read = { readonly entry: RefusedEntry; readonly atMs: number };
 
 /** Moves one batch of a partition. Returns whether there may be more. */
 async function movePartition(
-  { db, redis, log }: Deps,
+  { db, redis, log, usageMetadata }: Deps,
   days: RefusedDays,
   partition: number,
 ): Promise<boolean> {
@@ -51,7 +57,7 @@ async function movePartition(
     // Only one of several issuers that have read the same batch moves the mark.
     const isUnmoved = and(eq(refusedMarks.partition, partition), eq(refusedMarks.lastId, lastId));
     const [moved] = await tx.update(refusedMarks).set({ lastId: newest }).where(isUnmoved).returning();
-    if (moved) await writeRefused(tx, read);
+    if (moved) await writeRefused(tx, read, usageMetadata);
     return moved !== undefined;
   };
   const isMoved = newest === undefined || (await db.transaction((tx) => write(tx, newest)));
@@ -81,10 +87,15 @@ function readEntry({ id, entry }: Refused, log: Deps['log']): Read[] {
 
 const timeOf = (ago: number, atMs: number): Date => new Date(atMs - Math.min(ago, LONGEST_MS));
 
-async function writeRefused(tx: Transaction, read: readonly Read[]): Promise<void> {
+async function writeRefused(
+  tx: Transaction,
+  read: readonly Read[],
+  usageMetadata: readonly string[],
+): Promise<void> {
   const owners = await ownersOf(
     tx,
     read.map(({ entry }) => entry.grt),
+    usageMetadata,
   );
   const all = read.flatMap(({ entry, atMs }) => {
     const owner = owners.get(entry.grt);
@@ -136,7 +147,7 @@ const ROWS = 500;
 
 type Owner = Awaited<ReturnType<typeof ownersOf>> extends ReadonlyMap<string, infer O> ? O : never;
 
-async function ownersOf(tx: Transaction, ids: readonly string[]) {
+async function ownersOf(tx: Transaction, ids: readonly string[], usageMetadata: readonly string[]) {
   if (ids.length === 0) return new Map<string, never>();
   const rows = await tx
     .select({
@@ -148,6 +159,7 @@ async function ownersOf(tx: Transaction, ids: readonly string[]) {
       externalUser: grants.externalUser,
       provider: grants.provider,
       server: grants.server,
+      tags: tagsOf(usageMetadata),
     })
     .from(grants)
     .where(inArray(grants.id, [...new Set(ids)]));
@@ -157,12 +169,12 @@ async function ownersOf(tx: Transaction, ids: readonly string[]) {
 function rowOf(
   { grt, cod, nam }: RefusedEntry,
   { rid, ago, sta, rsn, mod, tol, fig, siz }: RefusedEntry['kept'][number],
-  { accountId, sessionId, apiKeyId, virtualKeyId, externalUser, provider, server }: Owner,
+  { accountId, sessionId, apiKeyId, virtualKeyId, externalUser, tags, provider, server }: Owner,
   atMs: number,
 ): Row {
   return {
     ...{ requestId: rid, refusedAt: timeOf(ago, atMs), accountId, sessionId, grantId: grt },
-    ...{ apiKeyId, virtualKeyId, externalUser, provider, server: server?.name ?? null },
+    ...{ apiKeyId, virtualKeyId, externalUser, tags, provider, server: server?.name ?? null },
     model: storable(mod),
     tool: storable(tol),
     status: sta,

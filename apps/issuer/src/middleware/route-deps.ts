@@ -23,6 +23,8 @@ export type RouteDeps = {
   readonly gatewayUrl: string;
   /** The limit of an API key that has no limit of its own. */
   readonly requestsPerMinute: number;
+  /** Keys of metadata that each call is recorded with, in order. */
+  readonly usageMetadata: readonly string[];
   /** Private addresses that webhooks may reach. */
   readonly allowPrivateUpstreams: PrivateUpstreams;
   /** Unix milliseconds. */

@@ -176,22 +176,35 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudge
 /** Parameters with several values. Some clients send one parameter for each value, and others separate them by commas. */
 const LISTS: ReadonlySet<string> = new Set(['group_by']);
 
+/** One value of a parameter that has keys: `metadata.team=red`, or `metadata[team]=red` as OpenAPI writes an object (`deepObject`). */
+const KEYED = /^metadata(?:\.(?!__proto__$)([^.[\]]{1,64})|\[(?!__proto__\])([^[\]]{1,64})\])$/;
+
 /**
  * The query's parameters.
  * @throws RefusedError when a known parameter appears twice, because either value could be the intended one
  */
-function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string> {
-  const all = Object.entries(c.req.queries());
+function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string | Record<string, string>> {
+  const keyed = new Map<string, string>();
+  const all = Object.entries(c.req.queries()).filter(([name, values]) => {
+    const [, dotted, bracketed] = (Object.hasOwn(shape, 'metadata') && KEYED.exec(name)) || [];
+    const key = dotted ?? bracketed;
+    if (key === undefined) return true;
+    if (values.length > 1 || keyed.has(key)) throw twiceOf(name);
+    keyed.set(key, values[0] ?? '');
+    return false;
+  });
   const isTwice = ([name, values]: (typeof all)[number]) =>
     Object.hasOwn(shape, name) && !LISTS.has(name) && values.length > 1;
   const twice = all.find(isTwice)?.[0];
-  if (twice === undefined)
-    return Object.fromEntries(
-      all.map(([name, values]) => [name, LISTS.has(name) ? values.join(',') : (values[0] ?? '')]),
-    );
-  const message = `${twice}: this parameter appears twice.`;
-  throw new RefusedError({ code: 'invalid_request', param: twice, message });
+  if (twice !== undefined) throw twiceOf(twice);
+  const read = Object.fromEntries(
+    all.map(([name, values]) => [name, LISTS.has(name) ? values.join(',') : (values[0] ?? '')]),
+  );
+  return keyed.size > 0 ? { ...read, metadata: Object.fromEntries(keyed) } : read;
 }
+
+const twiceOf = (param: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: this parameter appears twice.` });
 
 /**
  * Reads a JSON body and validates it.

@@ -21,6 +21,7 @@ import { route } from '../middleware/route.ts';
 import { describeLedgerRow, type LedgerRow } from './describe-row.ts';
 import { outcomeInSql } from './outcome-in-sql.ts';
 import { describeRefused } from './refused.ts';
+import { hasTags, refuseUndeclared } from './tags-asked.ts';
 
 /** Calls are ordered by the time at which they settled, refused ones by the time of their refusal. */
 const PLACE = { createdAt: ledger.settledAt, id: ledger.holdId };
@@ -39,9 +40,10 @@ export const listCalls = route(
     answer: callPage,
     texts: ['text/csv', 'application/x-ndjson'],
   },
-  ({ db, log }) => {
+  ({ db, log, usageMetadata }) => {
     const take = inTurn();
     return async ({ apiKey: { accountId }, query, c }) => {
+      refuseUndeclared(usageMetadata, query);
       const read = (cursor: Cursor | undefined, limit: number) =>
         take(c, () => readCalls(db, accountId, { ...query, cursor, limit }));
       const entryOf = ({ call }: Listed) => call;
@@ -84,6 +86,7 @@ async function settledCalls(db: Database, accountId: string, query: CallsQuery):
         ended(outcome),
         after(query.cursor, PLACE),
         ...filtersOf(others, ledger.settledAt, FILTERS),
+        hasTags(ledger.tags, query.metadata),
       ),
     )
     .orderBy(...newestFirst(PLACE))
@@ -107,6 +110,7 @@ async function refused(db: Database, accountId: string, query: CallsQuery): Prom
         eq(refusedCalls.accountId, accountId),
         after(query.cursor, REFUSED_PLACE),
         ...filtersOf(query, refusedCalls.refusedAt, REFUSED_FILTERS),
+        hasTags(refusedCalls.tags, query.metadata),
       ),
     )
     .orderBy(...newestFirst(REFUSED_PLACE))
@@ -164,6 +168,8 @@ const FILTERS = [
   ['virtual_key', ledger.virtualKeyId],
   ['provider', ledger.provider],
   ['model', ledger.model],
+  ['server', ledger.server],
+  ['tool', ledger.tool],
   ['failure', ledger.failure],
 ] as const;
 
@@ -175,12 +181,15 @@ const REFUSED_FILTERS = [
   ['virtual_key', refusedCalls.virtualKeyId],
   ['provider', refusedCalls.provider],
   ['model', refusedCalls.model],
+  ['server', refusedCalls.server],
+  ['tool', refusedCalls.tool],
   ['failure', refusedCalls.code],
 ] as const;
 
 export const describeCall = (row: LedgerRow): CallSummary => ({
   ...describeLedgerRow(row),
   virtual_key: row.virtualKeyId,
+  metadata: row.tags,
   failure: row.failure,
   hold: row.heldMicrousd,
   price_list: row.priceList === null ? null : priceListOf(row.priceList),

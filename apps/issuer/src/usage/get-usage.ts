@@ -1,5 +1,6 @@
 import {
   RefusedError,
+  startOfDay,
   USAGE_DAYS,
   USAGE_SUMS,
   type UsageQuery,
@@ -20,7 +21,8 @@ import type { IssuerEnv } from '../identity/caller.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { findMarks, selectUsage, type UsageAsked, type UsageMarks } from './sum-calls.ts';
+import { findMarks, isLocal, selectUsage, type UsageAsked, type UsageMarks } from './sum-calls.ts';
+import { keyOf, refuseUndeclared } from './tags-asked.ts';
 
 /**
  * Reports of one account that are read at once. Two busy cores, six reports asked for at a time: with two at once the 99th
@@ -45,6 +47,7 @@ export const getUsage = route(
   (deps) => {
     const take = inTurn(LONGEST_MS, AT_ONCE);
     return async ({ apiKey, query, c }) => {
+      refuseUndeclared(deps.usageMetadata, query);
       const asked = { ...query, ...rangeOf(query, deps.now()), group_by: query.group_by ?? [] };
       c.header('vary', 'Accept');
       const format = wantsCsv(c, query) ? csvFormat(asked) : jsonFormat(asked);
@@ -52,19 +55,23 @@ export const getUsage = route(
         take(c, (isWanted) =>
           sumUsage(deps.db, apiKey.accountId, asked, (report) => write(report, isWanted)),
         ),
-      ).catch(refuseTooLong);
+      ).catch(refuseUnsummed);
     };
   },
 );
 
 const DAY_MS = 86_400_000;
+const LOCAL_DAYS_MAX = 3_660;
 
 /**
  * The range of a report, and the last group that the page before had. A later page has the range of the first, so that it
  * continues the same report although its end was left out.
  * @throws RefusedError `invalid_request`
  */
-function rangeOf({ from, to, group_by: by = [], cursor }: UsageQuery, nowMs: number) {
+function rangeOf({ timezone, group_by: by = [], cursor, ...query }: UsageQuery, nowMs: number) {
+  const momentOf = (time: Date | string | undefined) =>
+    typeof time === 'string' ? startOfDay(time, timezone) : time;
+  const [from, to] = [momentOf(query.from), momentOf(query.to)];
   if (cursor) {
     const [fromMs, toMs, after] = cursor;
     const isSame =
@@ -77,14 +84,24 @@ function rangeOf({ from, to, group_by: by = [], cursor }: UsageQuery, nowMs: num
   const end = to ?? new Date(nowMs);
   const begin = from ?? new Date(Math.max(0, end.getTime() - USAGE_DAYS * DAY_MS));
   if (begin >= end) throw refuse('from', 'expected a time before to, or before now without it');
+  // The day in which a month ends is read from the ledger.
+  if (isLocal({ timezone, group_by: by }) && end.getTime() - begin.getTime() > LOCAL_DAYS_MAX * DAY_MS)
+    throw refuse(
+      'from',
+      `expected at most ${LOCAL_DAYS_MAX} days before to, for days or months of a timezone`,
+    );
   return { from: begin, to: end };
 }
 
 const refuse = (param: string, problem: string) =>
   new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
 
-/** SQLSTATE 57014, query_canceled: Postgres works, but the sum takes longer than one statement may. */
-function refuseTooLong(cause: unknown): never {
+/**
+ * SQLSTATE 57014, query_canceled: Postgres works, but the sum takes longer than one statement may. 22023, invalid_parameter_value: it does
+ * not have the time zone.
+ */
+function refuseUnsummed(cause: unknown): never {
+  if (sqlState(cause) === '22023') throw refuse('timezone', 'the database does not know this time zone');
   if (sqlState(cause) !== '57014') throw cause;
   const message = 'This range could not be summed in time. Ask for a shorter one.';
   throw new RefusedError({ ...DATABASE_UNAVAILABLE, message }, { cause });
@@ -127,6 +144,8 @@ async function sumUsage(
   const summed = async (tx: Transaction) => {
     const marks = await findMarks(tx, accountId);
     refuseParts(asked, marks);
+    // To compile a report takes Postgres longer than to sum it from days.
+    await tx.execute(sql`set local jit = off`);
     await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, marks)}`);
     // The first row is the total, which is also the only group where there are no dimensions.
     const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
@@ -176,6 +195,7 @@ function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs, sumsMs }: Usa
   };
   for (const [param, isAsked] of Object.entries(ofCalls))
     if (isAsked) throw refuse(param, `${before}, without session_id and request_id; ask for a later from`);
+  if (isLocal(asked)) throw refuse('timezone', `${before}; ask for a later from, or for UTC`);
 }
 
 /** The sums of a group as whole numbers in decimal digits. */
@@ -249,7 +269,8 @@ function writeReport(
 
 /** The same query with the cursor of the next page (RFC 8288 §3). The address of the answer completes it. */
 function nextPage(c: Context<IssuerEnv>, cursor: string): string {
-  const query = new URLSearchParams({ ...c.req.query(), cursor });
+  const query = new URL(c.req.url).searchParams;
+  query.set('cursor', cursor);
   return `<?${query}>; rel="next"`;
 }
 
@@ -272,6 +293,12 @@ function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
 function jsonFormat({ from, to, group_by }: UsageAsked): Format {
   const range = JSON.stringify({ from: exactSeconds(from), to: exactSeconds(to), group_by });
   const sums = (group: UsageGroup) => sumsOf(group).map((sum, i) => `"${USAGE_SUMS[i]}":${sum}`);
+  const shown = (names: readonly string[], group: UsageGroup) =>
+    names.map((name) => `"${keyOf(name) ?? name}":${JSON.stringify(group[name] ?? null)}`);
+  const ofMetadata = group_by.filter((name) => keyOf(name) !== undefined);
+  const fields = group_by.filter((name) => keyOf(name) === undefined);
+  const metadata = (group: UsageGroup) =>
+    ofMetadata.length > 0 ? [`"metadata":{${shown(ofMetadata, group).join(',')}}`] : [];
   return {
     headers: { 'content-type': 'application/json' },
     // JSON parsers would read another number (RFC 8259 §6).
@@ -280,8 +307,7 @@ function jsonFormat({ from, to, group_by }: UsageAsked): Format {
         throw refuse('format', 'these sums are above 2^53 − 1, which JSON cannot hold exactly; ask for csv');
     },
     head: ({ nextCursor }) => `${range.slice(0, -1)},"next_cursor":${JSON.stringify(nextCursor)},"data":[`,
-    group: (group) =>
-      `{${[...group_by.map((name) => `"${name}":${JSON.stringify(group[name] ?? null)}`), ...sums(group)].join(',')}}`,
+    group: (group) => `{${[...shown(fields, group), ...metadata(group), ...sums(group)].join(',')}}`,
     between: ',',
     tail: (total) => `],"total":{${sums(total).join(',')}}}`,
   };

@@ -12,6 +12,7 @@ type RefusedRow = typeof refusedCalls.$inferSelect;
 export const describeRefused = (row: RefusedRow): CallSummary => ({
   ...{ request_id: row.requestId, session_id: row.sessionId, grant_id: row.grantId },
   ...{ api_key: row.apiKeyId, virtual_key: row.virtualKeyId, external_user: row.externalUser },
+  metadata: row.tags,
   ...{ provider: row.provider, model: row.model, server: row.server, tool: row.tool },
   started_at: unixSeconds(row.refusedAt),
   settled_at: unixSeconds(row.refusedAt),

@@ -1,0 +1,113 @@
+import { ledger, usageMarks } from '@presign/schema/ledger-tables';
+import { and, eq, notInArray, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { refused } from './ask.ts';
+import { addToLedger, fresh, get, type Reader, report, row } from './ask-usage.ts';
+import { startSweeps } from './sweeps.ts';
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await startStack({ providers: {} });
+});
+afterAll(() => stack.close());
+
+/** A call of one microdollar at each of these moments. */
+const callsAt = async (...moments: readonly string[]): Promise<Reader> => {
+  const of = await fresh(stack);
+  const rows = moments.map((moment) => row(of, { settledAt: new Date(moment), costMicrousd: 1 }));
+  await addToLedger(stack, rows);
+  return of;
+};
+async function summed(of: Reader): Promise<void> {
+  const sweeps = await startSweeps(stack);
+  await sweeps.sweep({ ledgerDays: 10_000, usageDays: 10_000 });
+  await eventually(async () => {
+    const [mark] = await stack.db.select().from(usageMarks).where(eq(usageMarks.accountId, of.account));
+    return mark && mark.summedUntil > new Date('2026-06-01');
+  });
+  await sweeps.close();
+}
+
+describe('the days of a range', () => {
+  test.each([
+    ['UTC', '2026-01-31', '2026-01-31T00:00:00Z'],
+    ['Europe/Berlin', '2026-01-31', '2026-01-30T23:00:00Z'],
+    ['Europe/Berlin', '2026-07-31', '2026-07-30T22:00:00Z'],
+    ['Asia/Kathmandu', '2026-01-31', '2026-01-30T18:15:00Z'],
+    ['Pacific/Kiritimati', '2026-01-31', '2026-01-30T10:00:00Z'],
+    ['America/New_York', '2026-03-08', '2026-03-08T05:00:00Z'],
+    ['America/New_York', '2026-03-09', '2026-03-09T04:00:00Z'],
+    // Clocks were put forward from midnight to 1, and back from midnight to 23.
+    ['America/Santiago', '2025-09-07', '2025-09-07T04:00:00Z'],
+    ['America/Santiago', '2025-04-06', '2025-04-06T04:00:00Z'],
+    // The island had no 30 December.
+    ['Pacific/Apia', '2011-12-31', '2011-12-30T10:00:00Z'],
+  ])('begin in %s: %s', async (timezone, day, moment) => {
+    const begin = Date.parse(moment);
+    const of = await callsAt(...[begin - 1, begin].map((ms) => new Date(ms).toISOString()));
+    const later = await report(of, {
+      from: day,
+      to: new Date(begin + 1).toISOString(),
+      timezone,
+      group_by: 'day',
+    });
+    expect(later).toMatchObject({ from: begin / 1000, total: { calls: 1 } });
+    expect(later.data.map((each) => each.day)).toEqual([day]);
+    const before = await report(of, { from: new Date(begin - 1).toISOString(), to: day, timezone });
+    expect(before).toMatchObject({ to: begin / 1000, total: { calls: 1 } });
+  });
+});
+
+describe('months of a zone', () => {
+  const MOMENTS = [
+    // One month in UTC, two in Kolkata; the days between belong to one.
+    ...['2026-01-31T18:29:59.999Z', '2026-01-31T18:30:00Z', '2026-02-01T00:00:00Z', '2026-02-10T12:00:00Z'],
+    ...['2026-02-28T18:29:59Z', '2026-02-28T23:00:00Z', '2026-03-15T12:00:00Z'],
+  ];
+  const months = async (of: Reader, timezone: string) =>
+    (await report(of, { from: '2026-01-01', to: '2026-05-01', timezone, group_by: 'month' })).data.map(
+      ({ month, calls, cost }) => [month, calls, cost],
+    );
+  const IN_KOLKATA = [
+    ['2026-01', 1, 1],
+    ['2026-02', 4, 4],
+    ['2026-03', 2, 2],
+  ];
+
+  test('are summed exactly, from the ledger and from sums of days', async () => {
+    const of = await callsAt(...MOMENTS);
+    expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
+    await summed(of);
+    expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
+    expect(await months(of, 'UTC')).toEqual([
+      ['2026-01', 2, 2],
+      ['2026-02', 4, 4],
+      ['2026-03', 1, 1],
+    ]);
+  });
+
+  test('read of the ledger only the days in which a month ends, once days are summed', async () => {
+    const of = await callsAt(...MOMENTS);
+    await summed(of);
+    const day = sql<string>`(${ledger.settledAt} at time zone 'UTC')::date::text`;
+    await stack.db
+      .delete(ledger)
+      .where(and(eq(ledger.accountId, of.account), notInArray(day, ['2026-01-31', '2026-02-28'])));
+    expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
+  });
+
+  test('are refused for days that are kept as sums alone', async () => {
+    const of = await callsAt(...MOMENTS);
+    await summed(of);
+    await stack.db
+      .update(usageMarks)
+      .set({ keptFrom: new Date('2026-03-01') })
+      .where(eq(usageMarks.accountId, of.account));
+    const asked = { from: '2026-01-01T00:00:00Z', to: '2026-05-01', group_by: 'month' };
+    refused(await get(of, { ...asked, timezone: 'Asia/Kolkata' }), 'invalid_request', 'timezone');
+    for (const timezone of ['UTC', 'Etc/UTC'])
+      expect((await get(of, { ...asked, timezone })).status).toBe(200);
+  });
+});
