@@ -1,15 +1,18 @@
 /**
  * Measures how long `POST /v1/presign` takes alone, and while six reports of its account run at once: `GET /v1/usage` by user and
- * day over all calls, one after the other in each of six loops. The rounds alternate. Prints the median and the 99th percentile.
+ * day over all calls, one after the other in each of six loops. The rounds alternate. Prints the median and the 99th percentile, and how long
+ * one report takes alone. Sums by day are made first, as the sweep of a running issuer makes them, up to `BEHIND_HOURS` ago.
  *
- *     TEST_DATABASE_URL=postgres://… CALLS=500000 npx tsx bench/scale/reports.ts
+ *     TEST_DATABASE_URL=postgres://… CALLS=10000000 npx tsx bench/scale/reports.ts
  *
  * It makes a database of its own and drops it. The issuer and its callers share one process.
  */
 import { startStack } from '@presign/test/harness/stack.ts';
+import { sumAll } from '@presign/test/issuer/sweeps.ts';
 import postgres from 'postgres';
 
 const CALLS = Number(process.env.CALLS ?? 500_000);
+const BEHIND_HOURS = Number(process.env.BEHIND_HOURS ?? 0);
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
 const ASKED = 200;
 const REPORTS = 6;
@@ -23,8 +26,13 @@ await sql`insert into ledger (hold_id, account_id, session_id, grant_id, provide
     input_tokens, output_tokens, status, outcome, started_at, settled_at)
   select gen_random_uuid(), (select account_id from api_keys limit 1), gen_random_uuid(), gen_random_uuid(), 'openai', 'gpt-4o-mini',
     'user-' || n % 1000, 1, 300, 250, 450, 200, 'settled', at, at
-  from generate_series(1, ${CALLS}::int) n, lateral (select now() - (n % 28) * interval '1 day' as at) t`;
+  from generate_series(1, ${CALLS}::int) n, lateral (select now() - n * interval '28 days' / ${CALLS}::int as at) t`;
+const summing = performance.now();
+await sumAll(stack, Date.now() - BEHIND_HOURS * 3_600_000);
+console.log(`summed in ${((performance.now() - summing) / 1000).toFixed(0)} s`);
 await sql`vacuum analyze`;
+for (const by of ['external_user,day', 'external_user', 'day', 'model,month'])
+  console.log(`one report by ${by}: ${(await reportTimes(by)).map((each) => each.toFixed(0)).join(', ')} ms`);
 
 const found = { alone: [] as number[], 'under six reports': [] as number[] };
 let reports = 0;
@@ -61,6 +69,19 @@ async function presign(): Promise<number[]> {
     if (answer.status !== 200) throw new Error(`presign: ${answer.status}`);
   }
   return millis;
+}
+
+/** How long each of five reports takes, in ms. */
+async function reportTimes(by: string): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const began = performance.now();
+    const answer = await fetch(`${stack.issuerUrl}/v1/usage?group_by=${by}`, { headers });
+    await answer.arrayBuffer();
+    if (answer.status !== 200) throw new Error(`report: ${answer.status}`);
+    times.push(performance.now() - began);
+  }
+  return times;
 }
 
 async function report(stop: AbortSignal): Promise<void> {

@@ -14,8 +14,8 @@ const PARTITIONS = 64;
 /** Cores of the one Postgres that writes. */
 const POSTGRES_CORES = 32;
 const POSTGRES_US = us('POSTGRES_US', 36);
-/** Calls that one partition may have outside of the ledger, before it refuses. */
-const BACKLOG = 100_000;
+/** Calls that wait for the ledger may take three quarters of a `maxmemory` of 4 GB (docs/guides/scale.md). */
+const BACKLOG = (0.75 * 4e9) / 700;
 const [LEDGER_BYTES, WAL_BYTES] = [607, 650];
 /** Summed and then deleted by one issuer at a time: docs/guides/retention.md. */
 const RETAINED_PER_SECOND = 1 / (1 / 21_900 + 1 / 5_100);
@@ -52,7 +52,7 @@ for (const part of PARTS) {
 const perDay = (bytes: number, rate: number) => `${((bytes * rate * 86_400) / 1e9).toLocaleString('en')} GB`;
 row(['ledger a day', '', ...rates.map((rate) => perDay(LEDGER_BYTES, rate))]);
 row(['WAL of Postgres', '', ...rates.map((rate) => `${(WAL_BYTES * rate) / 1e6} MB/s`)]);
-row(['ledger may stop for', '', ...rates.map((rate) => `${(BACKLOG * PARTITIONS) / rate} s`)]);
+row(['ledger may stop for', '', ...rates.map((rate) => `${Number((BACKLOG / rate).toPrecision(2))} s`)]);
 
 const limits = PARTS.map((part) => ({ name: part.name, rate: part.each * part.most })).sort(
   (a, b) => a.rate - b.rate,

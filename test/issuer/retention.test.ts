@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
-import { archiveParts, ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { archiveParts, callHours, ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
@@ -62,7 +62,7 @@ test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
       new Date(round(Date.parse(time) / DAY_MS) * DAY_MS).toISOString();
     const queries = Array.from({ length: 24 }, () => randomQuery(random, made));
     const whole = queries.map(
-      ({ session_id: _, group_by: by, ...query }): Query => ({
+      ({ session_id: _, timezone: _zone, group_by: by, ...query }): Query => ({
         ...query,
         ...{ from: midnight(query.from), to: midnight(query.to, Math.ceil) },
         ...(by && by !== 'session_id'
@@ -159,6 +159,8 @@ test('a call that reaches the ledger after its day was summed counts once, also 
     { from: '2026-01-01T12:00:00Z', to: '2026-01-01T12:00:01Z' },
   ])
     expect(JSON.parse((await get(of, query)).text)).toMatchObject({ total: { calls: 2, cost: 20 } });
+  const ofHour = await stack.db.select().from(callHours).where(eq(callHours.accountId, of.account));
+  expect(ofHour.map(({ calls }) => calls)).toEqual([1]);
 });
 
 test('sums go on in parts where a day has many calls, and where many settled at one moment', async () => {

@@ -2,8 +2,9 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { type IssuerOptions, mergeHours } from '@presign/issuer';
+import { type IssuerOptions, mergeHours, sumMore } from '@presign/issuer';
 import { archiveParts } from '@presign/schema/ledger-tables';
+import { sql } from 'drizzle-orm';
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 import { parseCsv } from './ask-usage.ts';
@@ -56,4 +57,10 @@ export function rowsIn(file: Buffer): Record<string, string>[] {
 /** Merges the sums by the hour until there is nothing left to merge. */
 export async function mergeAllHours({ db }: Pick<Stack, 'db'>): Promise<void> {
   while (await mergeHours(db));
+}
+
+/** Moves the sums by day of all accounts on, as a sweep does at this time. */
+export async function sumAll({ db }: Pick<Stack, 'db'>, nowMs: number): Promise<void> {
+  const now = sql`${new Date(nowMs).toISOString()}::timestamptz`;
+  while (await db.transaction((tx) => sumMore(tx, now)));
 }

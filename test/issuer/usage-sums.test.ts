@@ -1,4 +1,4 @@
-import { USAGE_SUMS, type UsageDimension, usageReport } from '@presign/schema';
+import { type USAGE_DIMENSIONS, USAGE_SUMS, usageReport } from '@presign/schema';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { seeded } from '../chaos/random.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -46,7 +46,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
       expect(group_by).toEqual(by);
       expect(asText(total)).toBe(asText(whole));
       const found = data.map((each) => [
-        JSON.stringify(by.map((name) => each[name as UsageDimension])),
+        JSON.stringify(by.map((name) => each[name as (typeof USAGE_DIMENSIONS)[number]])),
         asText(each),
       ]);
       expect(found.sort()).toEqual([...wanted].map(([key, sums]) => [key, asText(sums)]).sort());

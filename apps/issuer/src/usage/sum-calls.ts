@@ -1,8 +1,9 @@
-import { UNFAILED, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
+import { startsOfMonths, UNFAILED, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import type { Transaction } from '@presign/service/database';
-import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, lt, notInArray, type SQL, sql } from 'drizzle-orm';
 import { outcomeInSql } from './outcome-in-sql.ts';
+import { hasTags, keyOf, tagIn } from './tags-asked.ts';
 
 /** The calls to sum, and the dimensions to group them by. */
 export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' | 'cursor'> & {
@@ -51,6 +52,7 @@ const DAYS = {
   api_key: sql`${usageDays.apiKeyId}`,
   virtual_key: sql`${usageDays.virtualKeyId}`,
   outcome: sql`${usageDays.outcome}`,
+  tags: sql`${usageDays.tags}`,
 } as const;
 
 /** All dimensions of calls. */
@@ -65,11 +67,33 @@ const CALLS: Readonly<Record<keyof typeof DAYS | 'session_id', SQL>> = {
   api_key: sql`${ledger.apiKeyId}`,
   virtual_key: sql`${ledger.virtualKeyId}`,
   outcome: outcomeInSql,
+  tags: sql`${ledger.tags}`,
 };
 
-/** The marks of an account in milliseconds, each at a midnight in UTC. */
+/** Whether groups depend on a time zone that is not UTC. */
+export const isLocal = ({ timezone, group_by: by }: Pick<UsageAsked, 'timezone' | 'group_by'>): boolean =>
+  !/^(Etc\/)?UTC$/i.test(timezone) && (by.includes('day') || by.includes('month'));
+
+/** Dimensions in SQL. */
+type Columns = Readonly<Record<string, SQL>> & { readonly tags: SQL };
+
+/** The dimensions of calls, with their days and months in a zone. */
+function callsIn(zone: string): Columns {
+  const local = sql`(${ledger.settledAt} at time zone ${zone}::text)`;
+  return { ...CALLS, day: sql`${local}::date`, month: sql`to_char(${local}, ${MONTH}::text)` };
+}
+
+/** The same of days that are each within one month of the zone. */
+const daysIn = (zone: string): Columns => ({
+  ...DAYS,
+  month: sql`to_char((${usageDays.day} + time '12:00') at time zone 'UTC' at time zone ${zone}::text, ${MONTH}::text)`,
+});
+
+const MONTH = 'YYYY-MM';
+
+/** The marks of an account in milliseconds. All but the first are at a midnight in UTC. */
 export type UsageMarks = {
-  /** Days before it are in the sums. */
+  /** Calls before it are in the sums of their days, and later ones are not. */
   readonly summedMs: number;
   /** Calls before it may be gone from the ledger. */
   readonly keptMs: number;
@@ -80,9 +104,8 @@ export type UsageMarks = {
 /** Reads the marks of an account. The report must be of the same snapshot. */
 export async function findMarks(tx: Transaction, accountId: string): Promise<UsageMarks> {
   const [row] = await tx.select().from(usageMarks).where(eq(usageMarks.accountId, accountId));
-  const summedMs = floorDay(row?.summedUntil.getTime() ?? Number.NEGATIVE_INFINITY);
   const msOf = (mark: Date | null | undefined) => mark?.getTime() ?? Number.NEGATIVE_INFINITY;
-  return { summedMs, keptMs: msOf(row?.keptFrom), sumsMs: msOf(row?.sumsFrom) };
+  return { summedMs: msOf(row?.summedUntil), keptMs: msOf(row?.keptFrom), sumsMs: msOf(row?.sumsFrom) };
 }
 
 const DAY_MS = 86_400_000;
@@ -94,31 +117,40 @@ const ceilDay = (ms: number) => Math.ceil(ms / DAY_MS) * DAY_MS;
  * from their sums.
  */
 export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: UsageMarks): SQL {
-  const { group_by: by, request_id: requestId } = asked;
+  const { group_by: by, request_id: requestId, timezone } = asked;
   const [from, to] = [asked.from.getTime(), asked.to.getTime()];
-  // Sums by day know no sessions and no requests.
-  const ofCalls = requestId !== undefined || asked.session_id !== undefined || by.includes('session_id');
+  const [calls, days] = [callsIn(timezone), daysIn(timezone)];
+  // Sums by day know no sessions, no requests, and no days of another zone.
+  const ofCalls =
+    requestId !== undefined ||
+    asked.session_id !== undefined ||
+    by.includes('session_id') ||
+    (isLocal(asked) && by.includes('day'));
   const first = ceilDay(from);
-  const end = ofCalls ? first : Math.min(floorDay(to), summedMs);
+  // The sums of the day of the mark have its calls before the mark.
+  const end = ofCalls ? first : to < summedMs ? floorDay(to) : summedMs;
+  const divided = isLocal(asked) ? daysOfTwoMonths(first, ceilDay(end), timezone) : [];
   const ranges = end > first ? [[from, first] as const, [end, to] as const] : [[from, to] as const];
+  for (const day of divided) ranges.push([day, Math.min(day + DAY_MS, end)] as const);
   const parts = ranges.map(([begin, until]) => {
     const which = and(
       eq(ledger.accountId, accountId),
       gte(ledger.settledAt, new Date(begin)),
       lt(ledger.settledAt, new Date(until)),
       requestId === undefined ? undefined : eq(ledger.requestId, requestId),
-      filter(asked, CALLS),
+      filter(asked, calls),
     );
-    return sumBy(pick(by, CALLS), SUMS_OF_CALLS, sql`${ledger} where ${which}`);
+    return sumBy(pick(by, calls), SUMS_OF_CALLS, sql`${ledger} where ${which}`);
   });
-  if (ranges.length > 1) {
+  if (end > first) {
     const which = and(
       eq(usageDays.accountId, accountId),
       gte(usageDays.day, dayOf(first)),
-      lt(usageDays.day, dayOf(end)),
-      filter(asked, DAYS),
+      lt(usageDays.day, dayOf(ceilDay(end))),
+      divided.length > 0 ? notInArray(usageDays.day, divided.map(dayText)) : undefined,
+      filter(asked, days),
     );
-    parts.push(sumBy(pick(by, DAYS), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
+    parts.push(sumBy(pick(by, days), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
   }
   const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(parts, sql` union all `)})
     as usage ${by.length > 0 ? sql`group by grouping sets ((${list(by.map(named))}), ())` : sql``}`;
@@ -127,6 +159,14 @@ export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: 
     order by ${list([sql`is_total desc`, ...by.map(named)])}`;
 }
 
+/** The days of UTC between these in which a month of the zone ends: their sums are of two months. */
+function daysOfTwoMonths(first: number, end: number, zone: string): number[] {
+  if (end <= first) return [];
+  const starts = startsOfMonths(new Date(first), new Date(end), zone).map((start) => start.getTime());
+  return starts.filter((start) => start !== floorDay(start)).map(floorDay);
+}
+
+const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 const dayOf = (ms: number) => sql`(${new Date(ms).toISOString()}::timestamptz at time zone 'UTC')::date`;
 const named = (name: string) => sql`usage.${sql.identifier(name)}`;
 const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
@@ -156,8 +196,11 @@ function isAfter(by: readonly UsageDimension[], group: readonly (string | null)[
 
 type Column = readonly [name: string, value: SQL];
 
-const pick = (names: readonly string[], from: Readonly<Record<string, SQL>>): Column[] =>
-  names.map((name) => [name, from[name] ?? sql`null`]);
+const pick = (names: readonly string[], from: Columns): Column[] =>
+  names.map((name) => {
+    const key = keyOf(name);
+    return [name, (key === undefined ? from[name] : tagIn(from.tags, key)) ?? sql`null`];
+  });
 
 /** Sums rows by these columns. */
 function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
@@ -166,8 +209,8 @@ function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
   return sql`select ${list(selected)} from ${rows} ${groups}`;
 }
 
-function filter(asked: UsageAsked, from: Readonly<Record<string, SQL>>): SQL | undefined {
-  const { external_user, session_id, provider, model, virtual_key, api_key, outcome } = asked;
+function filter(asked: UsageAsked, from: Columns): SQL | undefined {
+  const { external_user, session_id, provider, model, virtual_key, api_key, server, tool, outcome } = asked;
   const wanted = Object.entries({
     external_user,
     session_id,
@@ -175,9 +218,12 @@ function filter(asked: UsageAsked, from: Readonly<Record<string, SQL>>): SQL | u
     model,
     virtual_key,
     api_key,
+    server,
+    tool,
     outcome,
   });
   return and(
+    hasTags(from.tags, asked.metadata),
     ...wanted.map(([name, value]) => (value === undefined ? undefined : sql`${from[name]} = ${value}`)),
   );
 }
@@ -192,20 +238,38 @@ const SUM_COLUMNS = {
   output_tokens: 'output_tokens',
 } as const;
 
-/** Adds calls to their sums by day: rows of a table, or of a `with` query, that has the columns of the ledger. */
-export function addToDays(calls: SQL): SQL {
-  const names = Object.keys(DAYS);
-  const by: Column[] = [['account', sql`${ledger.accountId}`], ...pick(names, CALLS)];
-  const rows = sql`${calls} as ${ledger}`;
+const SUM_NAMES = Object.values(SUM_COLUMNS);
+
+/**
+ * Sums of calls by day with their ids: rows of a table, or of a `with` query, that has the columns of the ledger. In one order, so that two
+ * transactions that add never deadlock.
+ */
+function sumsOfDays(calls: SQL): SQL {
+  const by: Column[] = [['account', sql`${ledger.accountId}`], ...pick(Object.keys(DAYS), CALLS)];
   const values = list(by.map(([name]) => named(name)));
   const id = sql`encode(substr(sha256(convert_to(json_build_array(${values})::text, 'UTF8')), 1, 16), 'hex')::uuid`;
-  const columns = Object.values(SUM_COLUMNS);
-  const sums = list(Object.keys(SUM_COLUMNS).map((name) => sql`coalesce(${named(name)}, 0)`));
-  const added = columns.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
-  // In one order, so that two transactions that add never deadlock.
+  const sums = list(
+    Object.entries(SUM_COLUMNS).map(([name, column]) => as(sql`coalesce(${named(name)}, 0)`, column)),
+  );
+  return sql`select ${id} as id, ${values}, ${sums}
+    from (${sumBy(by, SUMS_OF_CALLS, sql`${calls} as ${ledger}`)}) as usage order by 1`;
+}
+
+/** Adds calls to their sums by day. */
+export function addToDays(calls: SQL): SQL {
+  const added = SUM_NAMES.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
   return sql`insert into ${usageDays} (id, account_id, day, provider, model, server, tool, external_user, api_key_id,
-      virtual_key_id, outcome, ${sql.raw(columns.join(', '))})
-    select ${id}, ${values}, ${sums} from (${sumBy(by, SUMS_OF_CALLS, rows)}) as usage
-    order by 1
+      virtual_key_id, outcome, tags, ${sql.raw(SUM_NAMES.join(', '))})
+    ${sumsOfDays(calls)}
     on conflict (id) do update set ${sql.raw(added.join(', '))}`;
+}
+
+/** Takes calls out of their sums by day. A sum that they alone made goes. */
+export function takeFromDays(calls: SQL): SQL {
+  const all = (of: string) => sql.raw(`(${SUM_NAMES.map((name) => `${of}.${name}`).join(', ')})`);
+  const left = SUM_NAMES.map((name) => `${name} = usage_days.${name} - taken.${name}`);
+  return sql`, taken as materialized (${sumsOfDays(calls)}),
+    gone as (delete from ${usageDays} using taken where usage_days.id = taken.id and ${all('usage_days')} = ${all('taken')})
+    update ${usageDays} set ${sql.raw(left.join(', '))} from taken
+    where usage_days.id = taken.id and ${all('usage_days')} <> ${all('taken')}`;
 }

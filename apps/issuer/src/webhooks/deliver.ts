@@ -9,6 +9,7 @@ import type { DeliveryError } from '@presign/schema';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { causeOf } from '@presign/service';
 import type { Database } from '@presign/service/database';
+import type { Works } from '@presign/service/metrics';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
@@ -23,6 +24,7 @@ type WebhookDeps = {
   readonly encryptionKeys: EncryptionKeys;
   readonly allowPrivateUpstreams: PrivateUpstreams;
   readonly proxy?: OutboundProxy | undefined;
+  readonly metrics: { readonly work: Works<'webhooks'> };
   readonly log: Logger;
 };
 
@@ -48,6 +50,7 @@ export function startWebhooks(deps: WebhookDeps, idleMs: number): Webhooks {
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let failing = false;
+  const work = deps.metrics.work('webhooks');
   /** An endpoint became free during a round, so there may be more to deliver to it. */
   let again = false;
 
@@ -61,8 +64,10 @@ export function startWebhooks(deps: WebhookDeps, idleMs: number): Webhooks {
   const run = async () => {
     let wait = idleMs;
     again = false;
+    work.begins();
     try {
       if (await round(deps.db, [...underWay.values()], attempt)) wait = BUSY_MS;
+      work.succeeds();
       if (failing) deps.log.info('webhooks are delivered again');
       failing = false;
     } catch (error) {
