@@ -37,6 +37,7 @@ const COMMANDS = [
   ['token-keys', 'status'],
   ['encryption-keys', 'rotate'],
   ['reseal'],
+  ['doctor'],
 ];
 
 describe('without any store', () => {

@@ -78,6 +78,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
         olderPublicKeys,
         retention: env.retention,
         auditDays: env.auditDays,
+        usageMetadata: env.usageMetadata,
         traces: requests && requestTraces(requests),
         consoleDir: consoleDir(),
       },

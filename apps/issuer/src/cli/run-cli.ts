@@ -17,6 +17,7 @@ import {
   readGiven,
   UsageError,
 } from './command.ts';
+import { DOCTOR } from './doctor.ts';
 import { RESEAL } from './reseal.ts';
 import { ENCRYPTION_KEYS, TOKEN_KEYS } from './service-keys.ts';
 import { withDatabase } from './stores.ts';
@@ -94,6 +95,7 @@ const COMMANDS: readonly Command[] = [
   ...ENCRYPTION_KEYS,
   RESEAL,
   ...LISTS,
+  DOCTOR,
 ];
 
 /** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */
