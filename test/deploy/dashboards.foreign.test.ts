@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { UNKNOWN_KINDS } from '../harness/unknown-kinds.ts';
 
 const { promtool, js } = inject('toolchains');
 const ROOT = join(import.meta.dirname, '../..');
@@ -106,15 +107,28 @@ const CASES: readonly Case[] = [
     // A new name has no series before its first call.
     return [alert, { [series]: '_x70 1x50' }, { [series]: '1x120' }, { provider: 'acme', name: 'new' }];
   }),
+  ...UNKNOWN_KINDS.slice(0, 4).map(({ provider, name }): Case => {
+    const series = `presign_unbounded_calls_total{provider="${provider}",name="${name}"}`;
+    return ['PresignCallsUnbounded', { [series]: '_x70 1x50' }, { [series]: '1x120' }, { provider, name }];
+  }),
   ['PresignLeasesExpired', { presign_leases_expired_total: once }, { presign_leases_expired_total: '1x120' }],
   ['PresignEpochChanged', { presign_epoch_changes_total: once }, { presign_epoch_changes_total: '1x120' }],
   ['PresignLedgerBehind', { presign_ledger_lag_seconds: '400x120' }, { presign_ledger_lag_seconds: '9x120' }],
   ['PresignLedgerUnknown', {}, { presign_ledger_lag_seconds: '9x120' }],
+  // 0: Redis states no maxmemory.
+  ...['0', '0.6'].map(
+    (memory): Case => [
+      'PresignPartitionFills',
+      { presign_fullest_partition_entries: '26000x120', presign_redis_memory_ratio: `${memory}x120` },
+      { presign_fullest_partition_entries: '100x120', presign_redis_memory_ratio: `${memory}x120` },
+      { $value: '26000' },
+    ],
+  ),
   [
     'PresignPartitionFills',
-    { presign_fullest_partition_entries: '26000x120' },
-    { presign_fullest_partition_entries: '100x120' },
-    { $value: '26000' },
+    { presign_fullest_partition_entries: '200000x120', presign_redis_memory_ratio: '0.51x120' },
+    { presign_fullest_partition_entries: '200000x120', presign_redis_memory_ratio: '0.4x120' },
+    { $value: '200000' },
   ],
   [
     'PresignDown',
@@ -220,6 +234,18 @@ const CASES: readonly Case[] = [
     { 'presign_knowledge_problem{service="issuer"}': '0x60 1x60' },
     { service: 'issuer' },
   ],
+  [
+    'PresignKnowledgeOld',
+    { 'presign_knowledge_age_seconds{service="issuer",source="bundled"}': '5200000x120' },
+    { 'presign_knowledge_age_seconds{service="issuer",source="bundled"}': '5000000x120' },
+    { service: 'issuer', source: 'bundled' },
+  ],
+  [
+    'PresignWorkFails',
+    { 'presign_work_failing_seconds{service="issuer",work="old_calls",instance="a"}': '0x60 0+60x60' },
+    { 'presign_work_failing_seconds{service="issuer",work="old_calls",instance="a"}': '500x120' },
+    { service: 'issuer', work: 'old_calls', instance: 'a' },
+  ],
 ];
 
 /** Outages that begin after 70 minutes. Their alerts fire within three minutes. */
@@ -294,13 +320,22 @@ const tests = [...CASES, ...OUTAGES].flatMap(([alertname, firing, quiet, { $valu
 describe.skipIf('skipped' in promtool)('Prometheus', () => {
   const run = (...args: string[]) =>
     spawnSync('at' in promtool ? promtool.at : '', args, { encoding: 'utf8' });
+  /** Each alert is alone with its own tests: promtool evaluates all rules of a file at each step of each test. */
   const runTests = (text: string) => {
-    const rule_files = [file('alerts.yaml', text)];
-    return run(
-      'test',
-      'rules',
-      file('tests.yaml', stringify({ rule_files, evaluation_interval: '1m', tests })),
+    const all = (parse(text) as { groups: readonly { rules: readonly Alert[] }[] }).groups.flatMap(
+      (g) => g.rules,
     );
+    const files = all.map((rule) => {
+      const rule_files = [
+        file(`${rule.alert}.yaml`, stringify({ groups: [{ name: rule.alert, rules: [rule] }] })),
+      ];
+      const own = tests.filter(({ alert_rule_test: [at] }) => at?.alertname === rule.alert);
+      return file(
+        `${rule.alert}-tests.yaml`,
+        stringify({ rule_files, evaluation_interval: '1m', tests: own }),
+      );
+    });
+    return run('test', 'rules', ...files);
   };
 
   test('fires each alert for the series that it is for, and for no others', () => {

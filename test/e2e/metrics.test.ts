@@ -195,16 +195,6 @@ describe('/metrics of a gateway', () => {
     expect(JSON.parse(line)).toMatchObject({ unbounded: name, status: 422 });
   });
 
-  test('counts the betas that a spend limit keeps from a provider', async () => {
-    answer = OK;
-    const series = 'presign_dropped_betas_total{provider="openai",name="new-2026-12-01"}';
-    const before = await now();
-    const betas = { 'openai-beta': 'new-2026-12-01' };
-    expect(await send(await issue({ cost_limit: 10_000 }), CALL, betas)).toBe(200);
-    expect(await send(await issue(), CALL, betas)).toBe(200);
-    await expectGrowth(before, { [series]: 1 });
-  });
-
   test('counts a hold whose gateway stopped', async () => {
     answer = OK;
     const url = await issue({ max_uses: 2 });

@@ -112,7 +112,15 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const isOpen = options.stores === undefined && options.redisUrl === undefined;
   if (isOpen) await openPartitions(stores.db, redis);
   const issuer = await startIssuer(
-    { ...shared, redis, signingKey, olderPublicKeys: [], requestsPerMinute: 1_000_000, ...options.issuer },
+    {
+      ...shared,
+      redis,
+      signingKey,
+      olderPublicKeys: [],
+      usageMetadata: [],
+      requestsPerMinute: 1_000_000,
+      ...options.issuer,
+    },
     { host, port: issuerPort },
   );
   if (!isOpen) await issuer.ledger.drainAll();

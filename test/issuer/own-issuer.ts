@@ -16,6 +16,7 @@ export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerOption
     signingKey: readSigningKey(stack.keys.signing),
     olderPublicKeys: [],
     requestsPerMinute: 1_000_000,
+    usageMetadata: [],
     encryptionKeys: readEncryptionKeys(stack.keys.encryption),
     providersFile: stack.providersJson,
     issuerUrl: stack.issuerUrl,

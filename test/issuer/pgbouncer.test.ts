@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dropSeeds } from '@presign/limits';
@@ -16,9 +16,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
 import { startStack } from '../harness/stack.ts';
 import { startUpstream } from '../harness/upstream.ts';
 import { least, send } from './ask.ts';
+import { presign } from './command.ts';
 import { startIssuerProcess } from './issuer-process.ts';
 import { hasPostgres, makePostgres, type PostgresServer, serverUser } from './postgres-server.ts';
 
@@ -58,6 +60,17 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
     expect(await first(direct.db, sql`select count(*)::text as n from partitions`)).toEqual({ n: '64' });
     const locks = sql`select count(*)::text as n from pg_locks where locktype = 'advisory'`;
     expect(await first(direct.db, locks)).toEqual({ n: '0' });
+  });
+
+  test('presign doctor names the time limit of statements that PgBouncer drops', async () => {
+    await migrateDatabase(bouncer.url);
+    const ask = (url: string) =>
+      presign(['doctor'], { ...SETTINGS, DATABASE_URL: url, REDIS_URL: redis.url });
+    const says = 'statement_timeout is 0 ms instead of 10000: PgBouncer needs connect_query';
+    expect((await ask(bouncer.url)).out).toContain(says);
+    const direct = await ask(server.url);
+    expect(direct.out).toContain('connections');
+    expect(direct.out).not.toContain('PgBouncer');
   });
 
   test('an issuer with DATABASE_PREPARE=false issues 200 URLs, 20 at a time', async () => {
@@ -174,7 +187,7 @@ async function startPgBouncer(server: PostgresServer): Promise<{ url: string; st
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
     await exited;
-    rmSync(folder, { recursive: true, force: true });
+    await removeFolder(folder);
   };
   return { url, stop };
 }

@@ -5,7 +5,7 @@ import { archiveParts } from '@presign/schema/ledger-tables';
 import { pendingChanges } from '@presign/schema/tables';
 import { webhookDeliveries } from '@presign/schema/webhook-tables';
 import type { Database } from '@presign/service/database';
-import type { Meter } from '@presign/service/metrics';
+import { type Meter, type Works, watchWorks } from '@presign/service/metrics';
 import { sql } from 'drizzle-orm';
 import { inTime } from './middleware/in-time.ts';
 
@@ -18,7 +18,31 @@ export type IssuerMetrics = {
   readonly requestEnded: (route: string | undefined, status: number, ms: number) => void;
   /** Counts partitions whose data Redis had lost. */
   readonly epochsChanged: (partitions: number) => void;
+  readonly work: Works<IssuerWork>;
 };
+
+/** The work of an issuer that no request causes. */
+export type IssuerWork =
+  | 'api_keys'
+  | 'audit'
+  | 'budget_windows'
+  | 'call_hours'
+  | 'changes'
+  | 'console_sessions'
+  | 'credentials'
+  | 'idempotency_keys'
+  | 'ledger'
+  | 'old_budget_windows'
+  | 'old_calls'
+  | 'old_changes'
+  | 'old_deliveries'
+  | 'old_hours'
+  | 'old_refused_calls'
+  | 'old_sums'
+  | 'old_urls'
+  | 'refused_calls'
+  | 'refused_days'
+  | 'webhooks';
 
 /** Makes the instruments once. */
 export function issuerMetrics(meter: Meter): IssuerMetrics {
@@ -43,6 +67,7 @@ export function issuerMetrics(meter: Meter): IssuerMetrics {
       seconds.record(Math.max(0, ms) / 1_000);
     },
     epochsChanged: (partitions) => epochs.add(partitions),
+    work: watchWorks(meter, 'issuer'),
   };
 }
 

@@ -4,7 +4,7 @@ import { seeder, watchClock } from '@presign/limits';
 import { guardedDispatcher } from '@presign/outbound';
 import { keepLists, type ListSources } from '@presign/providers/keep-lists';
 import { causeOf } from '@presign/service';
-import { type Meter, NO_METER, watchReadiness, watchService } from '@presign/service/metrics';
+import { type Meter, NO_METER, type Work, watchReadiness, watchService } from '@presign/service/metrics';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/service/start';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
@@ -28,7 +28,7 @@ import {
   forgetSums,
   type Retention,
 } from './ledger/retention.ts';
-import { issuerMetrics, watchBacklogs } from './metrics.ts';
+import { type IssuerWork, issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { askStores } from './readiness.ts';
 import { mergeHours } from './usage/call-hours.ts';
@@ -119,6 +119,8 @@ export async function startIssuer(
 
 /** Work that no request does. Any number of issuers may do it at once. */
 type Task = {
+  /** Its name in the metrics. */
+  readonly work: IssuerWork;
   /** The log line of a failure. */
   readonly problem: string;
   readonly everyMs: number;
@@ -131,33 +133,63 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
-  { problem: 'changes wait for Redis', everyMs: idleMs, run: () => applyDueChanges(deps) },
-  { problem: 'URLs of an API key have yet to be revoked', everyMs: idleMs, run: () => goOnRevoking(deps) },
-  { problem: 'refused calls wait in Redis', everyMs: SECOND_MS, run: recordRefused(deps) },
+  { work: 'changes', problem: 'changes wait for Redis', everyMs: idleMs, run: () => applyDueChanges(deps) },
   {
+    work: 'api_keys',
+    problem: 'URLs of an API key have yet to be revoked',
+    everyMs: idleMs,
+    run: () => goOnRevoking(deps),
+  },
+  {
+    work: 'refused_calls',
+    problem: 'refused calls wait in Redis',
+    everyMs: SECOND_MS,
+    run: recordRefused(deps),
+  },
+  {
+    work: 'refused_days',
     problem: 'the next days of refused calls have no partition',
     everyMs: HOUR_MS,
     run: makeDaysAhead(deps.db, deps.now),
   },
-  { problem: 'applied changes are not deleted', everyMs: MINUTE_MS, run: () => forgetChanges(deps.db) },
   {
+    work: 'old_changes',
+    problem: 'applied changes are not deleted',
+    everyMs: MINUTE_MS,
+    run: () => forgetChanges(deps.db),
+  },
+  {
+    work: 'credentials',
     problem: 'credentials of ended grants are not erased',
     everyMs: 10 * MINUTE_MS,
     run: eraseCredentials(deps.db),
   },
-  { problem: 'sums by the hour are not merged', everyMs: 10 * MINUTE_MS, run: () => mergeHours(deps.db) },
-  { problem: 'old deliveries are not deleted', everyMs: HOUR_MS, run: () => forgetOldDeliveries(deps.db) },
   {
+    work: 'call_hours',
+    problem: 'sums by the hour are not merged',
+    everyMs: 10 * MINUTE_MS,
+    run: () => mergeHours(deps.db),
+  },
+  {
+    work: 'old_deliveries',
+    problem: 'old deliveries are not deleted',
+    everyMs: HOUR_MS,
+    run: () => forgetOldDeliveries(deps.db),
+  },
+  {
+    work: 'budget_windows',
     problem: 'the next windows of budgets are not stored',
     everyMs: HOUR_MS,
     run: () => extendCalendars(deps.db, deps.now),
   },
   {
+    work: 'console_sessions',
     problem: 'old sessions of the console are not deleted',
     everyMs: HOUR_MS,
     run: () => forgetSessions(deps),
   },
   {
+    work: 'idempotency_keys',
     problem: 'old idempotency keys are not deleted',
     everyMs: HOUR_MS,
     run: () => forgetIdempotencyKeys(deps),
@@ -175,22 +207,44 @@ function deletions(
   const tasks: Task[] = [];
   if (auditDays > 0)
     tasks.push({
+      work: 'audit',
       problem: 'old audit entries are not deleted',
       everyMs,
       run: forgetAudit(deps.db, auditDays),
     });
   if (kept)
-    tasks.push({ problem: 'old calls are not summed and deleted', everyMs, run: forgetCalls(deps, kept) });
+    tasks.push({
+      work: 'old_calls',
+      problem: 'old calls are not summed and deleted',
+      everyMs,
+      run: forgetCalls(deps, kept),
+    });
   if (kept && kept.ledgerDays > 0)
-    tasks.push({ problem: 'old sums by the hour are not deleted', everyMs, run: forgetHours(deps, kept) });
+    tasks.push({
+      work: 'old_hours',
+      problem: 'old sums by the hour are not deleted',
+      everyMs,
+      run: forgetHours(deps, kept),
+    });
   if (kept && kept.usageDays > 0)
-    tasks.push({ problem: 'old sums by day are not deleted', everyMs, run: forgetSums(deps, kept) });
+    tasks.push({
+      work: 'old_sums',
+      problem: 'old sums by day are not deleted',
+      everyMs,
+      run: forgetSums(deps, kept),
+    });
   if (kept && kept.refusedDays > 0)
-    tasks.push({ problem: 'old refused calls are not deleted', everyMs, run: forgetRefused(deps, kept) });
+    tasks.push({
+      work: 'old_refused_calls',
+      problem: 'old refused calls are not deleted',
+      everyMs,
+      run: forgetRefused(deps, kept),
+    });
   if (kept && kept.grantDays > 0)
     tasks.push(
-      { problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) },
+      { work: 'old_urls', problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) },
       {
+        work: 'old_budget_windows',
         problem: 'old windows of budgets are not deleted',
         everyMs,
         run: () => forgetWindows(deps, kept.grantDays),
@@ -207,7 +261,7 @@ type Sweep = {
 
 /** Runs every task again and again, and at once where there is more to do. */
 function startSweep(deps: IssuerDeps, tasks: readonly Task[]): Sweep {
-  const running = tasks.map((task) => repeat(task, deps.log));
+  const running = tasks.map((task) => repeat(task, deps.metrics.work(task.work), deps.log));
   return { close: async () => void (await Promise.all(running.map((each) => each.close()))) };
 }
 
@@ -216,14 +270,16 @@ const BETWEEN_PARTS_MS = 20;
 /** A store may have been away for a moment only. */
 const AFTER_FAILURE_MS = 10_000;
 
-function repeat({ problem, everyMs, run }: Task, log: Logger): Sweep {
+function repeat({ problem, everyMs, run }: Task, work: Work, log: Logger): Sweep {
   let closed = false;
   let failing = false;
   let timer: NodeJS.Timeout | undefined;
   const round = async () => {
     let wait = everyMs;
+    work.begins();
     try {
       if (await run()) wait = BETWEEN_PARTS_MS;
+      work.succeeds();
       if (failing) log.info(`no longer: ${problem}`);
       failing = false;
     } catch (error) {

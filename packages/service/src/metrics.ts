@@ -74,6 +74,41 @@ export function watchReadiness(
   );
 }
 
+/** Work that a service repeats by itself, without a request. */
+export type Work = {
+  /** A round begins. */
+  readonly begins: () => void;
+  /** A round has done all that it found. */
+  readonly succeeds: () => void;
+};
+
+/** Work by its name in docs/reference/metrics.md. */
+export type Works<Name extends string> = (name: Name) => Work;
+
+/** Shows nothing. */
+export const NO_WORK: Work = { begins: () => {}, succeeds: () => {} };
+
+/** Exposes for how long each work has not succeeded, whether it fails or hangs. Otherwise only a log line says it. */
+export function watchWorks<Name extends string>(meter: Meter, service: Service['name']): Works<Name> {
+  const begun = new Map<Name, number | undefined>();
+  meter
+    .createObservableGauge('presign_work_failing_seconds', {
+      description: 'How long the service has tried a work of its own without success',
+      unit: 'seconds',
+    })
+    .addCallback((result) => {
+      for (const [work, sinceMs] of begun)
+        result.observe(sinceMs === undefined ? 0 : (performance.now() - sinceMs) / 1_000, { service, work });
+    });
+  return (name) => {
+    begun.set(name, undefined);
+    return {
+      begins: () => void begun.set(name, begun.get(name) ?? performance.now()),
+      succeeds: () => void begun.set(name, undefined),
+    };
+  };
+}
+
 /** Exposes figures that both services have. Under `start` one process has both services. */
 export function watchService(meter: Meter, { name: service, clock, prices, knowledge, now }: Service): void {
   const gauge = (name: string, description: string, unit: string) =>

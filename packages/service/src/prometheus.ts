@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Meter } from '@opentelemetry/api';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
-import { MeterProvider } from '@opentelemetry/sdk-metrics';
+import { AggregationTemporality, InstrumentType, MeterProvider } from '@opentelemetry/sdk-metrics';
 
 /** The metrics of a process. */
 export type Metrics = {
@@ -13,9 +13,20 @@ export type Metrics = {
   readonly close: () => Promise<void>;
 };
 
+/**
+ * The SDK repeats the last value of a cumulative gauge that a callback no longer observes. Then a store that does not answer has the
+ * figures of before its outage, and no alert sees it.
+ */
+class Exporter extends PrometheusExporter {
+  override selectAggregationTemporality(instrument: InstrumentType): AggregationTemporality {
+    const isGauge = instrument === InstrumentType.OBSERVABLE_GAUGE;
+    return isGauge ? AggregationTemporality.DELTA : super.selectAggregationTemporality(instrument);
+  }
+}
+
 /** Listens for Prometheus. Imported only where metrics are on, because the SDK takes time to load. */
 export async function servePrometheus(host: string, port: number): Promise<Metrics> {
-  const exporter = new PrometheusExporter({
+  const exporter = new Exporter({
     // Its own server takes no port 0, and its port from further variables.
     preventServerStart: true,
     withoutScopeInfo: true,

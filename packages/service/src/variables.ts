@@ -214,6 +214,14 @@ export const VARIABLES = {
     '1100',
   ),
   REFUSALS_KEPT_DAYS: variable(days(1), 'how many days refused calls and their sums stay; 0: for good', '90'),
+  USAGE_METADATA: variable(
+    z
+      .string()
+      .regex(/^(?!__proto__\b)[\w-]{1,50}(?:,(?!__proto__\b)[\w-]{1,50}){0,3}$/)
+      .transform((text) => [...new Set(text.split(','))].toSorted()),
+    'keys of metadata by which calls are listed and usage is summed, at most four of 50 characters, separated by commas',
+    'team,feature',
+  ),
   ARCHIVE_FOLDER: variable(
     z.string().min(1),
     'folder for calls, URLs and sessions as CSV before they are deleted',

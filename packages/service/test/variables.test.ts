@@ -81,6 +81,7 @@ describe('a variable', () => {
     ['GRANTS_KEPT_DAYS', ['1', '1.5']],
     ['USAGE_KEPT_DAYS', ['1', '31', '36501']],
     ['REFUSALS_KEPT_DAYS', ['-1', '36501']],
+    ['USAGE_METADATA', [',', 'a,', 'a b', 'a,b,c,d,e', 'a.b', '__proto__', 'a,__proto__', 'x'.repeat(51)]],
     [
       'ARCHIVE_S3',
       ['bucket', 's3://', 's3://Bucket', 's3://bucket//a', 's3://bucket/a b', 's3://bucket/a?b'],
