@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
-import { WITH_AGENTS, WITH_MORE, WITH_RUST } from './on-request.ts';
+import { NEWEST_AGENTS, NEWEST_SDKS, WITH_AGENTS, WITH_MORE, WITH_RUST } from './on-request.ts';
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
@@ -67,6 +67,7 @@ declare module 'vitest' {
 /** Installs the foreign clients once for all test files. Later runs find them in `node_modules/.cache`. */
 export default async function install(project: TestProject): Promise<void> {
   mkdirSync(CACHE, { recursive: true });
+  if (NEWEST_AGENTS) return project.provide('toolchains', NOTHING);
   const [uv, js, openapiLint] = await Promise.all([installUv(), installJs('js'), installJs('openapi')]);
   const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
   const installed = await Promise.all(
@@ -80,9 +81,8 @@ export default async function install(project: TestProject): Promise<void> {
     go: await buildGo('foreign/go', 'go', './...'),
     deploy: await buildGo('deploy', 'deploy', 'tool'),
     compose: await installGo('compose', COMPOSE).then(within('cmd')),
-    // It finds nothing to watch, so it can do without the clients of all clouds.
-    promtool: await installGo('promtool', PROMTOOL, 'remove_all_sd').then(within('promtool')),
-    s3Server: await installGo('s3-server', S3_SERVER).then(within('versitygw')),
+    promtool: onPath('promtool') ?? (await buildPromtool()),
+    s3Server: WITH_MORE ? await installGo('s3-server', S3_SERVER).then(within('versitygw')) : NOT_ASKED,
     js,
     openapiLint,
     oapiCodegen: await installGo('oapi-codegen', OAPI_CODEGEN).then(within('oapi-codegen')),
@@ -92,6 +92,13 @@ export default async function install(project: TestProject): Promise<void> {
   });
 }
 
+const ALONE: Installed = { skipped: 'the newest agents run alone' };
+const NOTHING: Toolchains = {
+  python: Object.fromEntries(ENVIRONMENTS.map((name) => [name, ALONE])) as Toolchains['python'],
+  ...{ go: ALONE, deploy: ALONE, compose: ALONE, promtool: ALONE, s3Server: ALONE, js: ALONE },
+  ...{ openapiLint: ALONE, oapiCodegen: ALONE, java: ALONE, rust: ALONE, agents: ALONE },
+};
+
 const installUv = () =>
   once('Python', 'uv', [UV], async (folder) => {
     await run('python3', ['-m', 'venv', folder]);
@@ -99,12 +106,30 @@ const installUv = () =>
   }).then(within('bin/uv'));
 
 function installPython(uv: string, name: string): Promise<Installed> {
-  const requirements = join(HERE, `python/requirements/${name}.txt`);
-  return once('Python', name, [readFileSync(requirements)], async (folder) => {
+  const pinned = readFileSync(join(HERE, `python/requirements/${name}.txt`), 'utf8');
+  const wanted = NEWEST_SDKS ? unpinned(pinned) : pinned;
+  return once('Python', name, [wanted, ...TODAY], async (folder) => {
     await run(uv, ['venv', '--quiet', '--python', 'python3', folder]);
-    const python = join(folder, 'bin/python');
+    const [python, requirements] = [join(folder, 'bin/python'), join(folder, 'requirements.txt')];
+    writeFileSync(requirements, wanted);
     await run(uv, ['pip', 'install', '--quiet', '--python', python, '-r', requirements]);
   }).then(within('bin/python'));
+}
+
+/** The newest of today are not those of tomorrow. */
+const TODAY = NEWEST_SDKS ? [new Date().toISOString().slice(0, 10)] : [];
+
+/** The clients alone, which come first in a file, in any version. */
+const unpinned = (requirements: string): string =>
+  (requirements.split('\n\n')[0] ?? '').replaceAll(/==.*$/gm, '');
+
+/** Names no version of a client, so that npm takes the newest. */
+function unpin(folder: string): void {
+  const file = join(folder, 'package.json');
+  const { dependencies, ...others } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies: object };
+  const newest = Object.fromEntries(Object.keys(dependencies).map((name) => [name, 'latest']));
+  writeFileSync(file, JSON.stringify({ ...others, dependencies: newest }));
+  rmSync(join(folder, 'package-lock.json'), { force: true });
 }
 
 /** @param name a folder with a `package.json` */
@@ -115,11 +140,13 @@ function installJs(name: string): Promise<Installed> {
   const installed = once(
     'npm',
     name,
-    files.map((file) => readFileSync(file)),
+    [...files.map((file) => readFileSync(file)), ...TODAY],
     async (folder) => {
       cpSync(join(HERE, name), folder, { recursive: true });
+      const isNewest = NEWEST_SDKS && name === 'js';
+      if (isNewest) unpin(folder);
       // npm forgets packages of other platforms in the lock file of the agents, so they have none.
-      const install = files.length === 2 ? 'ci' : 'install';
+      const install = files.length === 2 && !isNewest ? 'ci' : 'install';
       await run('npm', [install, '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
     },
   );
@@ -161,6 +188,18 @@ const installGo = (name: string, what: string, tags = '') =>
       env: { ...process.env, GOBIN: folder },
     }),
   );
+
+/** It finds nothing to watch, so it can do without the clients of all clouds. */
+const buildPromtool = () => installGo('promtool', PROMTOOL, 'remove_all_sd').then(within('promtool'));
+
+/** A program that is installed, if it is one that takes minutes to build. */
+function onPath(program: string): Installed | undefined {
+  try {
+    return { at: execFileSync('which', [program], { encoding: 'utf8' }).trim() };
+  } catch {
+    return undefined;
+  }
+}
 
 /** Maven writes its errors to standard output. */
 function installJava(): Promise<Installed> {
