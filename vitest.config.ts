@@ -33,9 +33,13 @@ const foreign = Boolean(process.env.TEST_FOREIGN);
 /** Proves the same on every engine. `.ci/run` has just run it on the embedded ones when it comes to the servers. */
 const ANY_ENGINE = [
   '{browser,console,deploy,docs,knowledge,prices,sdk}/**/!(*.long|operate).test.ts',
-  'attacks/work-before-admission.test.ts',
+  'attacks/!(endless-answers|issuer|replays).test.ts',
   'client/{give,mcp-config,retries,sdk-options}.test.ts',
-  'e2e/sample.test.ts',
+  'e2e/{ipv6,proxy-logs,public-path,sample,traces}.test.ts',
+  'gateway/!(close|last-call|leases|models.security|redis-full|redis-outage|role-switch|seeds|slow-clock|uses).test.ts',
+  'issuer/{authority.security,openapi}.test.ts',
+  'mcp/!(after-expiry|clients-places|limits|oauth|places|redis-outage|refunds|rounds|sticky|tasks.security).test.ts',
+  'spend/{answers,betas.security,counted,declared-harmless,evasion.security,images-speech,narrowed,rerank}.test.ts',
 ];
 const STORES = ['packages/limits', 'test'];
 const storesAlone = Boolean(process.env.TEST_STORES_ALONE);
