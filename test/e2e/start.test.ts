@@ -17,6 +17,8 @@ const START = fileURLToPath(new URL('../../infra/local/src/start.mjs', import.me
 let dataDir: string;
 let env: Record<string, string | undefined>;
 let running: ChildProcess | undefined;
+/** What the first start printed. */
+let message: string;
 
 beforeAll(async () => {
   dataDir = join(mkdtempSync(join(tmpdir(), 'presign-')), 'data');
@@ -28,6 +30,8 @@ beforeAll(async () => {
     GATEWAY_PORT: String(gatewayPort),
     SAMPLE_DATA: 'false',
   };
+  // Here, since the engines of a new folder can take longer beside other files than a test may.
+  message = await start();
 });
 afterAll(() => {
   running?.kill('SIGKILL');
@@ -76,7 +80,6 @@ const call = (url: string) =>
 const ask = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox', max_uses: 3 };
 
 test('start prints a curl that is answered as pasted', async () => {
-  const message = await start();
   expect(message).toContain(`http://127.0.0.1:${env.ISSUER_PORT}/console/`);
   const line = message.split('\n').find((each) => each.startsWith('curl '));
   const shell = spawn('sh', ['-c', line ?? 'false'], { stdio: ['ignore', 'pipe', 'inherit'] });
