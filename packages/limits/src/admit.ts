@@ -52,6 +52,7 @@ const rateLimit: Field<RateLimit> = {
 export const admitScript = script('admit', {
   keys: ['partition', 'account', 'grant', 'credential', 'hold', 'leases', 'usage'],
   args: [
+    'mode',
     'holdId',
     'leaseMs',
     'uses',
@@ -61,7 +62,6 @@ export const admitScript = script('admit', {
     'budgetIds',
     'record',
     'places',
-    'placeMs',
     'fixed',
     'rate',
     'tokens',
@@ -233,7 +233,17 @@ export const admit = (
   grant: GrantRef,
   { holdId, uses, hold, worstTokens, leaseMs, record }: Ask,
 ): Promise<Admission> =>
-  countCall(redis, grant, { id: holdId, calls: uses, places: 1, uses, hold, worstTokens, leaseMs, record });
+  countCall(redis, grant, {
+    mode: 'hold',
+    id: holdId,
+    calls: uses,
+    places: 1,
+    uses,
+    hold,
+    worstTokens,
+    leaseMs,
+    record,
+  });
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -246,7 +256,7 @@ export const checkGrant = (
 ): Promise<Admission> =>
   countCall(redis, grant, {
     id: '',
-    leaseMs: 'check',
+    mode: 'check',
     uses,
     calls: uses,
     places: uses,
@@ -264,7 +274,7 @@ export async function hasLimit(
   grant: GrantRef,
   of: 'cost' | 'tokens',
 ): Promise<boolean | undefined> {
-  const none = { id: '', leaseMs: 'check', uses: 0, calls: 0, places: 0, record: '' } as const;
+  const none = { id: '', mode: 'check', uses: 0, calls: 0, places: 0, record: '' } as const;
   const unbounded =
     of === 'cost' ? { hold: undefined, worstTokens: 0 } : { hold: fixedHold(0), worstTokens: undefined };
   const { is } = await countCall(redis, grant, { ...none, ...unbounded });
@@ -272,16 +282,16 @@ export async function hasLimit(
 }
 
 type Counted = {
+  /** A charge holds nothing, and a check counts nothing. */
+  readonly mode: 'hold' | 'charge' | 'check';
   readonly id: string;
-  /** Undefined: the cost is charged at once, and nothing is held. */
-  readonly leaseMs: number | undefined | 'check';
+  /** The lease of the hold, or of the places of a charge. */
+  readonly leaseMs?: number | undefined;
   readonly uses: number;
   /** How many calls count for the rate limit. */
   readonly calls: number;
   /** Its calls under way, while their number is limited. */
   readonly places: number;
-  /** The lease of the places of a charge. */
-  readonly placeMs?: number | undefined;
   readonly hold: Hold | undefined;
   readonly worstTokens: number | undefined;
   readonly record: string;
@@ -290,7 +300,7 @@ type Counted = {
 /** Counts a call in all budgets of its grant, or in none. */
 export function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
-  const { id, leaseMs, uses, calls, places, placeMs, hold, worstTokens, record } = call;
+  const { mode, id, leaseMs, uses, calls, places, hold, worstTokens, record } = call;
   return admitScript.run(redis, {
     keys: {
       partition: keys.partition(at),
@@ -302,6 +312,7 @@ export function countCall(redis: RedisClient, grant: GrantRef, call: Counted): P
       usage: keys.usage(at),
     },
     args: {
+      mode,
       holdId: id,
       leaseMs,
       uses,
@@ -311,7 +322,6 @@ export function countCall(redis: RedisClient, grant: GrantRef, call: Counted): P
       budgetIds: grant.budgetIds.join(','),
       record,
       places,
-      placeMs,
       fixed: hold?.fixedMicrousd,
       rate: hold?.ratePerMtok ?? 0,
       tokens: hold?.askedTokens ?? 0,

@@ -54,12 +54,12 @@ export const charge = (
   { chargeId, uses, calls = uses, places = calls, leaseMs, costMicrousd, record }: Charge,
 ): Promise<Admission> =>
   countCall(redis, grant, {
+    mode: 'charge',
     id: chargeId,
-    leaseMs: undefined,
+    leaseMs,
     uses,
     calls,
     places: leaseMs === undefined ? 0 : places,
-    placeMs: leaseMs,
     hold: fixedHold(costMicrousd),
     worstTokens: 0,
     record,

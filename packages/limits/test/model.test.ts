@@ -64,7 +64,7 @@ describe('any schedule', () => {
       often.admissions,
     ],
     ['the windows that a call began in', /ARGV\[\d+\] ~= hold_budgets then/, 'false then', often.windows],
-    ['that a window is over', /if not is_within\(window, now\)/, 'if false', often.windows],
+    ['that a window is over', /not is_within\(budget\.window, now\(\)\)/, 'false', often.windows],
     ['that a window has not begun', /now >= tonumber\(starts\) and/, '', often.windows],
     ['that an account is suspended', /'suspended'\) == '1'/, "'suspended') == '2'", often.suspensions],
     [
@@ -73,7 +73,7 @@ describe('any schedule', () => {
       '',
       often.suspensions,
     ],
-    ['that an end has passed', /if ends and now_ms\(\) >= tonumber\(ends\)/, 'if false', often.ended],
+    ['that an end has passed', /if ends and now\(\) >= tonumber\(ends\)/, 'if false', often.ended],
     [
       'that an end was moved again',
       /'HGET', KEYS\[1\], 'revision'\)\s+if \(tonumber\(known or ''\) or 0\) > /,
