@@ -22,6 +22,20 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const EMPTY_NAME = /^(utils?|helpers?|commons?|services?|controllers?|repository|repositories)$/i;
 const LONGEST_FILE = 350;
 
+const LONGEST_FUNCTION = 60;
+
+/** The lines of code of each function of a Lua script that begins at the margin, and of the rest of it. */
+function luaParts(text: string): [string, number][] {
+  const parts = new Map([['the rest', 0]]);
+  let part = 'the rest';
+  for (const line of text.split('\n').filter((each) => !/^(#!|\s*--|\s*$)/.test(each))) {
+    part = /^(?:local )?function (\w+)/.exec(line)?.[1] ?? part;
+    parts.set(part, (parts.get(part) ?? 0) + 1);
+    if (/^(?:local )?function .* end$|^end$/.test(line)) part = 'the rest';
+  }
+  return [...parts];
+}
+
 /** The folder of each app and package, by path from the root. */
 const members = ['packages', 'apps', 'infra'].flatMap((folder) =>
   readdirSync(join(ROOT, folder))
@@ -57,6 +71,17 @@ describe('the source of every app and package', () => {
     expect(long.map(({ file }) => file)).toEqual([]);
   });
 
+  // Biome holds TypeScript to as many.
+  test(`has no Lua function, and no script outside of its functions, longer than ${LONGEST_FUNCTION} lines`, () => {
+    const long = sources
+      .filter(({ file }) => file.endsWith('.lua'))
+      .flatMap(({ file, text }) =>
+        luaParts(text).map(([name, lines]) => [`${file}: ${name}`, lines] as const),
+      )
+      .filter(([, lines]) => lines > LONGEST_FUNCTION);
+    expect(long).toEqual([]);
+  });
+
   // pnpm links a development dependency too, and dependency-cruiser does not see which list names a member.
   test('declares other members of the workspace under dependencies', () => {
     const wrong = members.flatMap((dir) =>
@@ -72,6 +97,13 @@ describe('the source of every app and package', () => {
     expect(isBarrel(dir, 'apps/gateway/src/index.ts', "export { a } from './a.ts';")).toBe(false);
     expect(['src/utils.ts', 'src/helpers/a.ts', 'src/common/a.ts'].every(hasEmptyName)).toBe(true);
     expect(['src/commons-clause.ts', 'src/settle.ts'].some(hasEmptyName)).toBe(false);
+    const lua =
+      '-- a\nlocal function f(x)\n  -- b\n  return x\nend\nlocal function g() return 1 end\nreturn f(g())\n';
+    expect(luaParts(lua)).toEqual([
+      ['the rest', 1],
+      ['f', 3],
+      ['g', 1],
+    ]);
   });
 });
 

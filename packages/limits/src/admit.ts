@@ -24,13 +24,7 @@ const overLimit = {
   ...ofBudget,
 } as const;
 
-const overTokens = {
-  of: number,
-  needed: figure,
-  ...ofBudget,
-  limit: figure,
-  used: figure,
-} as const;
+const overTokens = { of: number, needed: figure, ...ofBudget, limit: figure, used: figure } as const;
 
 /** The text that `rate_text` of the script writes for each rate limit. */
 const rateLimits: Field<readonly RateLimit[]> = {
@@ -231,11 +225,11 @@ type LastCallText = string | undefined;
 export const admit = (
   redis: RedisClient,
   grant: GrantRef,
-  { holdId, uses, hold, worstTokens, leaseMs, record }: Ask,
-): Promise<Admission> =>
-  countCall(redis, grant, {
+  { holdId: id, uses, hold, worstTokens, leaseMs, record }: Ask,
+): Promise<Admission> => {
+  const call = {
     mode: 'hold',
-    id: holdId,
+    id,
     calls: uses,
     places: 1,
     uses,
@@ -243,7 +237,9 @@ export const admit = (
     worstTokens,
     leaseMs,
     record,
-  });
+  } as const;
+  return countCall(redis, grant, call);
+};
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -293,7 +289,7 @@ type Counted = {
   /** Its calls under way, while their number is limited. */
   readonly places: number;
   readonly hold: Hold | undefined;
-  readonly worstTokens: number | undefined;
+  readonly worstTokens?: number | undefined;
   readonly record: string;
 };
 
