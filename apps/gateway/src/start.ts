@@ -32,7 +32,7 @@ import { discardRest } from './share/discard.ts';
 import { createHosts } from './share/hosts.ts';
 import { boundPipelining } from './share/pipelining.ts';
 import { readQuota } from './share/read-quota.ts';
-import { answerTurns } from './share/turns.ts';
+import { newTurns } from './share/turns.ts';
 import { trackUnderWay } from './share/under-way.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 
@@ -138,7 +138,7 @@ export async function startGateway(
     refusedCalls: sendRefused(options.redis, options.now, metrics.work('refused_calls')),
     endedCalls: sendEnded(options.redis, metrics.work('ended_calls')),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
-    ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
+    ...{ draining: draining.signal, closing: closing.signal, turns: newTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
   const server = createServer(

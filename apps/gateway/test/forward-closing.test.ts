@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { Cutter } from '../src/http/cut.ts';
 import { forward } from '../src/http/forward.ts';
 import { createHosts } from '../src/share/hosts.ts';
-import { answerTurns } from '../src/share/turns.ts';
+import { newTurns } from '../src/share/turns.ts';
 
 /** The ways to frame an answer that ends its connection. */
 const FRAMES = {
@@ -53,7 +53,7 @@ async function passed(framed: string) {
       whenClosed: () => {},
       whenDrained: (resume) => setTimeout(resume, 20),
     },
-    { headersMs: 5_000, totalMs: 20_000, readsOn: () => false, turn: answerTurns().of('url') },
+    { headersMs: 5_000, totalMs: 20_000, readsOn: () => false, turn: newTurns().of('url') },
     new Cutter(),
   );
   server.close();

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { Cutter } from '../src/http/cut.ts';
 import { forward } from '../src/http/forward.ts';
 import { createHosts } from '../src/share/hosts.ts';
-import { answerTurns } from '../src/share/turns.ts';
+import { newTurns } from '../src/share/turns.ts';
 
 const MIB = 1024 * 1024;
 const PIECE = Buffer.from('1\r\nx\r\n'.repeat(10_000));
@@ -47,7 +47,7 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
       whenClosed: () => {},
       whenDrained: (resume) => setImmediate(resume),
     },
-    { headersMs: 20_000, totalMs: 60_000, readsOn: () => false, turn: answerTurns().of('url') },
+    { headersMs: 20_000, totalMs: 60_000, readsOn: () => false, turn: newTurns().of('url') },
     life,
   );
   expect(await ended).toMatchObject({ is: 'broken' });

@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Chunks } from './body-memory.ts';
-import { answerTurns, type Turn } from './turns.ts';
+import { newTurns, type Turn } from './turns.ts';
 
-/** All requests of a process share its event loop, so they share these turns. */
-const turns = answerTurns();
+/**
+ * All requests of a process share its event loop, so they share these turns. Answers have turns of their own: a URL is refused while many
+ * of its answers wait, and its bodies must not count as such.
+ */
+const turns = newTurns();
 
 /** Owns the turn of all refused requests together. */
 const REFUSED = '';

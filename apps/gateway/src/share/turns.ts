@@ -28,7 +28,7 @@ const WAITING_MAX = 64;
 
 type Begun = { left: number; readonly waiting: (() => void)[] };
 
-export function answerTurns(): Turns {
+export function newTurns(): Turns {
   const begun = new Map<string, Begun>();
   const nextTurns = () => {
     const beganMs = performance.now();
