@@ -79,11 +79,11 @@ const ADMIT = admitScript.place({
   keys: { partition, account, grant, credential, hold, leases, usage },
   args: {
     ...COMMON,
+    mode: "'hold'",
     leaseMs: 60_000,
     calls: 1,
     backlogMax: BACKLOG_MAX,
     places: 1,
-    placeMs: "''",
     fixed: 'worst.fixed',
     rate: 'worst.rate',
     tokens: 'worst.tokens',
