@@ -49,7 +49,7 @@ export async function addApiKey(
   return apiKey;
 }
 
-/** A virtual key of an account; with `budget` it has a budget in the home partition of the account. */
+/** A virtual key of an account, with a budget in the home partition of the account. `budget` is its `max_uses`. */
 export async function addVirtualKey(
   stack: Stack,
   accountId: string,
@@ -64,11 +64,10 @@ export async function addVirtualKey(
   const keys = readEncryptionKeys(stack.keys.encryption);
   const sealed = seal(keys, secret, credentialContext(accountId, credentialId));
   await stack.db.insert(credentials).values({ id: credentialId, accountId, sealed });
-  const budgetId = budget === undefined ? null : randomUUID();
-  if (budgetId)
-    await stack.db
-      .insert(budgets)
-      .values({ id: budgetId, partition: homePartition(accountId), maxUses: budget });
+  const budgetId = randomUUID();
+  await stack.db
+    .insert(budgets)
+    .values({ id: budgetId, partition: homePartition(accountId), maxUses: budget });
   await stack.db
     .insert(virtualKeys)
     .values({ id, accountId, name: 'test', provider: 'openai', credentialId, budgetId, ...row });

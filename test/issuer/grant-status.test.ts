@@ -126,7 +126,7 @@ async function store(db: Database, cases: readonly Case[]): Promise<string[]> {
       },
       credential: { id: credentialId, accountId, sealed: '' },
       keys: keyId
-        ? [{ id: keyId, accountId, name: '', provider: 'openai', credentialId, ...virtualKey }]
+        ? [{ id: keyId, accountId, name: '', provider: 'openai', credentialId, budgetId, ...virtualKey }]
         : [],
       grant: {
         ...{ id, accountId, sessionId, budgetId, credentialId, kind: 'llm' as const, provider: 'openai' },

@@ -28,6 +28,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0002_outcomes.sql': '2c7111300fc542d28c2227a0a9ef386da1928495a2cf3839e744b842589b2bd7',
   '0003_visible_budgets.sql': 'd13d3ee857733231ebc45fdbd7d508d437d5bac0dd1bd9f07d4f74914924cbcf',
   '0004_usage_metadata.sql': 'fdd575330e1015c858fd9a4ded4a62f111f11222e6c7e368efb8feddb7d6990b',
+  '0005_virtual_key_budgets.sql': '5539970e2188994d4de7c9e4e7e9aa4a1591e8ea11e0b121f9a2a7909ea7aa3e',
 };
 
 describe('a landed migration', () => {

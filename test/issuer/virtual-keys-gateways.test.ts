@@ -55,7 +55,7 @@ const credentialOf = async (id: string) => {
   if (!row) throw new Error('no such virtual key');
   return row.credential;
 };
-/** The sealed copies of a virtual key in Redis, in any partition. */
+/** The versions of the sealed copies of a virtual key in Redis, one for each partition that has one. */
 async function copiesOf(id: string): Promise<number[]> {
   const { id: credentialId } = await credentialOf(id);
   const found = new Map<number, number>();
@@ -66,12 +66,10 @@ async function copiesOf(id: string): Promise<number[]> {
 }
 
 describe('a rotated virtual key', () => {
-  test('sends the new key with the next call of each URL, in every partition, on every gateway', async () => {
+  test('sends the new key with the next call of each URL, on every gateway', async () => {
     const { id } = await createVirtualKey(stack);
-    // As an earlier version stored one, whose URLs are in all partitions.
-    await stack.db.update(virtualKeys).set({ budgetId: null }).where(eq(virtualKeys.id, id));
     const urls = await Promise.all(Array.from({ length: 24 }, () => issue(id)));
-    expect(new Set(urls.map((url) => claimsOf(stack, url).prt)).size).toBeGreaterThan(8);
+    expect(new Set(urls.map((url) => claimsOf(stack, url).prt)).size).toBe(1);
     const everywhere = urls.flatMap((url) => [url, over(url, 1)]);
     expect(new Set(await Promise.all(everywhere.map(keyOf)))).toEqual(new Set(['Bearer sk-first']));
     expect((await rotate(id, 'sk-second')).version).toBe(2);
@@ -115,7 +113,7 @@ describe('a rotated virtual key', () => {
     const used = new Set(await Promise.all(urls.flatMap((url) => [keyOf(url), keyOf(over(url, 1))])));
     expect(used.size).toBe(1);
     expect([...used][0]).toMatch(/^Bearer sk-[abc]$/);
-    expect(new Set(await copiesOf(id))).toEqual(new Set([4]));
+    expect(await copiesOf(id)).toEqual([4]);
   });
 
   test('is asked for with one key, and nothing else', async () => {

@@ -1405,8 +1405,8 @@ export interface components {
             name: string;
             provider: string;
             config: components["schemas"]["CallConfig"] | null;
-            /** @description Its limits, and the uses and spending of all its URLs. null: an earlier version created it, and counted none. */
-            budget: components["schemas"]["Budget"] | null;
+            /** @description Its limits, and the uses and spending of all its URLs. */
+            budget: components["schemas"]["Budget"];
             /** @description 1. Every rotation adds 1. */
             version: number;
             /** @description 1. Every change of its name, config or budget adds 1. */
@@ -1415,6 +1415,11 @@ export interface components {
             created_at: number;
             /** @description Unix time in whole seconds; null: not deleted. */
             revoked_at: number | null;
+        };
+        VirtualKeyLiveFigures: {
+            used: number;
+            spent: number;
+            held: number;
         };
         Budget: {
             /** @description null: no limit. */
@@ -1428,11 +1433,6 @@ export interface components {
             };
             /** @description Running calls included; null when Redis does not answer. */
             live: components["schemas"]["VirtualKeyLiveFigures"] | null;
-        };
-        VirtualKeyLiveFigures: {
-            used: number;
-            spent: number;
-            held: number;
         };
         VirtualKeyPage: {
             /** @description Newest first. */
@@ -2122,8 +2122,8 @@ export type RequestLimits = components['schemas']['RequestLimits'];
 export type VirtualKeyRequest = components['schemas']['VirtualKeyRequest'];
 export type VirtualKeyBudgetRequest = components['schemas']['VirtualKeyBudgetRequest'];
 export type VirtualKey = components['schemas']['VirtualKey'];
-export type Budget = components['schemas']['Budget'];
 export type VirtualKeyLiveFigures = components['schemas']['VirtualKeyLiveFigures'];
+export type Budget = components['schemas']['Budget'];
 export type VirtualKeyPage = components['schemas']['VirtualKeyPage'];
 export type VirtualKeyChange = components['schemas']['VirtualKeyChange'];
 export type VirtualKeyBudgetChange = components['schemas']['VirtualKeyBudgetChange'];

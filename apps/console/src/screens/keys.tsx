@@ -19,7 +19,7 @@ export function Keys() {
       {can('admin') && <ApiKeys />}
       <h2>Virtual keys</h2>
       {can('admin') && <CreateVirtualKey />}
-      {keys.data?.pages.some(({ data }) => data.some(({ budget }) => budget?.live === null)) && <NotLive />}
+      {keys.data?.pages.some(({ data }) => data.some(({ budget }) => budget.live === null)) && <NotLive />}
       <PagedTable
         of={keys}
         rowsOf={({ data }) => data}
@@ -152,8 +152,7 @@ const VIRTUAL: readonly Column<VirtualKey>[] = [
   {
     head: 'Spent',
     figure: true,
-    cell: ({ budget }) =>
-      budget ? usedOf((budget.live ?? budget.settled).spent, budget.cost_limit, money) : '–',
+    cell: ({ budget }) => usedOf((budget.live ?? budget.settled).spent, budget.cost_limit, money),
   },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
 ];

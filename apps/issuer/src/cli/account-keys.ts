@@ -134,7 +134,7 @@ export const VIRTUAL_KEYS: readonly Command[] = [
       });
       if (given.flag('json')) return io.out(JSON.stringify(described));
       const table = described.map(({ id, provider, version, budget, revoked_at: revokedAt, name }) => {
-        const { used = '–', spent = '–' } = budget?.live ?? budget?.settled ?? {};
+        const { used, spent } = budget.live ?? budget.settled;
         const state = revokedAt === null ? 'valid' : 'deleted';
         return [id, provider, String(version), String(used), String(spent), state, name];
       });

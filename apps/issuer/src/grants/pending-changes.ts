@@ -56,7 +56,7 @@ export async function queueTombstones(
   return changeId;
 }
 
-/** Queues a credential for every partition of Redis. The transaction must be the one that changes it. */
+/** Queues a credential for the partitions of its grants. The transaction must be the one that changes it. */
 export async function queueCredential(tx: Transaction, credentialId: string): Promise<ChangeId> {
   const changeId = newChangeId();
   await tx.insert(pendingChanges).values({ changeId, credentialId, dueAt: OWN });
@@ -205,13 +205,14 @@ async function writeCredential(
 
 const ALL: readonly number[] = Array.from({ length: PARTITIONS }, (_, partition) => partition);
 
-/** The partitions of a credential's grants. New grants of a virtual key can be in any partition. Another credential gets no new grants. */
+/** The partitions of a credential's grants: those of a virtual key have that of its budget, and another credential gets no new grants. */
 async function partitionsOf(db: Database, credentialId: string): Promise<readonly number[]> {
   const [key] = await db
-    .select({ id: virtualKeys.id })
+    .select({ partition: budgets.partition })
     .from(virtualKeys)
+    .innerJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
     .where(eq(virtualKeys.credentialId, credentialId));
-  if (key) return ALL;
+  if (key) return [key.partition];
   const rows = await db
     .selectDistinct({ partition: budgets.partition })
     .from(grants)

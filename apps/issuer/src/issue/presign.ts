@@ -221,9 +221,9 @@ type VirtualKey = {
   readonly id: string;
   readonly credentialId: string;
   readonly config: Record<string, unknown> | null;
-  readonly budgetId: string | undefined;
-  /** Partition of its budget, which its grants must share; undefined without a budget. */
-  readonly partition: number | undefined;
+  readonly budgetId: string;
+  /** Partition of its budget, which its grants must share. */
+  readonly partition: number;
   /** Its budget limits spending. */
   readonly costLimited: boolean;
 };
@@ -238,7 +238,7 @@ async function findVirtualKey(
   const [row] = await tx
     .select()
     .from(virtualKeys)
-    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
+    .innerJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
     .where(and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, request.virtual_key)));
   const key = row?.virtual_keys;
   if (!key) throw wrongVirtualKey('this virtual key does not exist.');
@@ -248,9 +248,9 @@ async function findVirtualKey(
     id: key.id,
     credentialId: key.credentialId,
     config: key.config,
-    budgetId: row.budgets?.id,
-    partition: row.budgets?.partition,
-    costLimited: (row.budgets?.costLimitMicrousd ?? null) !== null,
+    budgetId: row.budgets.id,
+    partition: row.budgets.partition,
+    costLimited: row.budgets.costLimitMicrousd !== null,
   };
 }
 

@@ -74,13 +74,12 @@ async function storeChange(
   if (!key) throw new RefusedError({ code: 'not_found' });
   checkRevision(c, key);
   if (key.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
-  if (change.budget && key.budgetId === null) throw uncounted();
   const { name = key.name, config = key.config } = change;
-  const budget = key.budgetId === null ? undefined : await lockBudget(tx, key.budgetId);
-  const limits = budget && changedLimits(budget, change.budget === null ? NO_LIMITS : (change.budget ?? {}));
-  if (budget && limits) await refuseDead(tx, deps, key, [budget, limits]);
-  const before = { name: key.name, config: key.config, budget: budget ? describeLimits(budget) : null };
-  const after = { name, config, budget: limits ? describeLimits(limits) : null };
+  const budget = await lockBudget(tx, key.budgetId);
+  const limits = changedLimits(budget, change.budget === null ? NO_LIMITS : (change.budget ?? {}));
+  await refuseDead(tx, deps, key, [budget, limits]);
+  const before = { name: key.name, config: key.config, budget: describeLimits(budget) };
+  const after = { name, config, budget: describeLimits(limits) };
   const target = { kind: 'virtual_key', id } as const;
   await recordChange(tx, by, { action: 'virtual_key.changed', target, before, after });
   const isOther = (...[a, b]: [unknown, unknown]) => JSON.stringify(a) !== JSON.stringify(b);
@@ -89,8 +88,8 @@ async function storeChange(
       .update(virtualKeys)
       .set({ name, config, revision: key.revision + 1 })
       .where(own);
-  if (budget && limits && isOther(before.budget, after.budget)) await storeLimits(tx, budget, limits);
-  return change.budget !== undefined && budget ? queueLimits(tx, budget.id) : undefined;
+  if (isOther(before.budget, after.budget)) await storeLimits(tx, budget, limits);
+  return change.budget === undefined ? undefined : queueLimits(tx, budget.id);
 }
 
 /** Refuses a first `cost_limit` under which no call of a live URL of the key could pass. */
@@ -112,15 +111,6 @@ const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({
 });
 
 const NO_LIMITS = { max_uses: null, cost_limit: null };
-
-/** The URLs of such a key can be in any partition of Redis, where no budget that is made later reaches them. */
-const uncounted = () =>
-  new RefusedError({
-    code: 'invalid_request',
-    param: 'budget',
-    message:
-      'budget: an earlier version created this virtual key, and does not count its calls. Create another virtual key.',
-  });
 
 /**
  * `DELETE /v1/virtual-keys/{id}`: once answered, every gateway refuses all URLs issued with the key, and calls under

@@ -133,7 +133,7 @@ const limitsOf = (accountId: string, budget: VirtualKeyRequest['budget']) => ({
 export type VirtualKeyRow = {
   readonly key: typeof virtualKeys.$inferSelect;
   readonly version: number;
-  readonly budget: typeof budgets.$inferSelect | null;
+  readonly budget: typeof budgets.$inferSelect;
 };
 
 /** A virtual key as its account sees it, without the provider's key. */
@@ -146,7 +146,7 @@ export async function describeVirtualKey(
     name: key.name,
     provider: key.provider,
     config: key.config,
-    budget: budget && (await describeBudget(redis, budget)),
+    budget: await describeBudget(redis, budget),
     version,
     revision: key.revision,
     created_at: unixSeconds(key.createdAt),
@@ -176,7 +176,7 @@ export const selectVirtualKeys = (db: Database | Transaction) =>
     })
     .from(virtualKeys)
     .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
-    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId));
+    .innerJoin(budgets, eq(budgets.id, virtualKeys.budgetId));
 
 /** The condition that a virtual key belongs to an account. */
 export const isOwnVirtualKey = (accountId: string, id: string) =>

@@ -224,10 +224,7 @@ export const virtualKeyAnswer = z
     name: z.string(),
     provider: z.string(),
     config: storedConfig.nullable(),
-    budget: budget.nullable().meta({
-      description:
-        'Its limits, and the uses and spending of all its URLs. null: an earlier version created it, and counted none.',
-    }),
+    budget: budget.meta({ description: 'Its limits, and the uses and spending of all its URLs.' }),
     version: z.int().meta({ description: '1. Every rotation adds 1.' }),
     revision: z.int().meta({ description: '1. Every change of its name, config or budget adds 1.' }),
     created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),

@@ -144,8 +144,10 @@ export const virtualKeys = pgTable(
       .notNull()
       .references(() => credentials.id),
     config: jsonText<Record<string, unknown>>(),
-    /** Its budget over all its grants, if it has one. */
-    budgetId: uuid().references(() => budgets.id),
+    /** Its budget over all its grants. */
+    budgetId: uuid()
+      .notNull()
+      .references(() => budgets.id),
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
     revision: revision(),
@@ -186,7 +188,7 @@ export const grants = pgTable(
     credentialId: uuid().references(() => credentials.id),
     virtualKeyId: text().references(() => virtualKeys.id),
     kind: text({ enum: GRANT_KINDS }).notNull(),
-    /** The API key that issued it. Null for grants from before this column. */
+    /** The API key that issued it. */
     apiKeyId: uuid(),
     /** `mcp` for MCP grants. */
     provider: text().notNull(),

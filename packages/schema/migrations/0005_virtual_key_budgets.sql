@@ -1,0 +1,1 @@
+ALTER TABLE "virtual_keys" ALTER COLUMN "budget_id" SET NOT NULL;
