@@ -4,8 +4,11 @@
  *
  *     npx tsx bench/scale/simulate.ts
  *
- * GATEWAY_US, REDIS_US, ISSUER_US and POSTGRES_US replace what a call takes, for example with figures of your machines.
+ * What a gateway takes is from bench/results.json. GATEWAY_US, REDIS_US, ISSUER_US and POSTGRES_US replace what a call takes, for example
+ * with figures of your machines.
  */
+import { readResults, spreadOf } from '../table/results.ts';
+
 const us = (name: string, found: number) => Number(process.env[name] ?? found);
 
 /** The share of a core that is used; at more, calls queue. */
@@ -23,8 +26,14 @@ const RETAINED_PER_SECOND = 1 / (1 / 21_900 + 1 / 5_100);
 /** A part of the system: what one of it carries in a second, and how many may work at once. */
 type Part = { readonly name: string; readonly each: number; readonly most: number; readonly isPacked?: true };
 const core = (micros: number) => (USED * 1e6) / micros;
+const { rows: measured } = readResults();
+const OF_GATEWAY = spreadOf(measured.json?.subjects['Presign, Node 24']?.['cpuUs'])?.median ?? Number.NaN;
 const PARTS: readonly Part[] = [
-  { name: 'gateways (a core each)', each: core(us('GATEWAY_US', 410)), most: Number.POSITIVE_INFINITY },
+  {
+    name: 'gateways (a core each)',
+    each: core(us('GATEWAY_US', OF_GATEWAY)),
+    most: Number.POSITIVE_INFINITY,
+  },
   // The fullest shard has the most partitions, so shards are no use beyond one for each partition.
   { name: 'Redis shards', each: core(us('REDIS_US', 48)), most: PARTITIONS, isPacked: true },
   { name: 'issuers (a core each)', each: core(us('ISSUER_US', 97)), most: PARTITIONS },
