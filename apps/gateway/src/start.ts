@@ -130,16 +130,26 @@ export async function startGateway(
   const quota = readQuota(options.now);
   const bodyWorkers = startBodyWorkers({ ...options, prices, knowledge }, quota);
   const own = {
-    ...{ metrics, clock, readiness, dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
-    ...{ prices, knowledge, providers: knowledge.providers },
-    ...{ readQuota: quota, uncounted: new Set<string>(), disproved: createDisproved() },
-    ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts(), doubts: createDoubts() },
+    metrics,
+    clock,
+    readiness,
+    dispatcher,
+    leases,
+    revocations,
+    underWay,
+    listeners,
+    bodyWorkers,
+    prices,
+    knowledge,
+    providers: knowledge.providers,
+    readQuota: quota,
     openRequests: new OpenRequests(listeners),
     refusedCalls: sendRefused(options.redis, options.now, metrics.work('refused_calls')),
     endedCalls: sendEnded(options.redis, metrics.work('ended_calls')),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
-    ...{ draining: draining.signal, closing: closing.signal, turns: newTurns() },
-    bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
+    draining: draining.signal,
+    closing: closing.signal,
+    ...processMemory(options, metrics),
   };
   const server = createServer(
     { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
@@ -147,21 +157,11 @@ export async function startGateway(
   );
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
-    const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };
     draining.abort();
-    let grace: NodeJS.Timeout | undefined;
-    const cut = () => {
-      // Ends the calls to upstreams first, so that their holders still hear of it.
-      void dispatcher.destroy();
-      grace = setTimeout(() => server.closeAllConnections(), CUT_MS);
-    };
-    await drainServer(server, drainMs, () => {
-      closing.abort();
-      grace = setTimeout(cut, Math.max(0, graceMs - drainMs));
-    });
+    const stopCut = await drain(server, dispatcher, closing, { ...AT_ONCE, ...shutdown });
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
-    clearTimeout(grace);
+    stopCut();
     await lists.close();
     await leases.close();
     await own.refusedCalls.close();
@@ -172,6 +172,43 @@ export async function startGateway(
   };
   return { port, close };
 }
+
+/**
+ * Lets the calls under way end, and cuts those that are left after `graceMs`.
+ * @returns stops the cut, once the server is drained
+ */
+async function drain(
+  server: Server,
+  dispatcher: ReturnType<typeof guardedDispatcher>,
+  closing: AbortController,
+  { drainMs, graceMs }: Shutdown,
+): Promise<() => void> {
+  let grace: NodeJS.Timeout | undefined;
+  const cut = () => {
+    // Ends the calls to upstreams first, so that their holders still hear of it.
+    void dispatcher.destroy();
+    grace = setTimeout(() => server.closeAllConnections(), CUT_MS);
+  };
+  await drainServer(server, drainMs, () => {
+    closing.abort();
+    grace = setTimeout(cut, Math.max(0, graceMs - drainMs));
+  });
+  return () => clearTimeout(grace);
+}
+
+/** What this process remembers, and no store has. */
+const processMemory = (
+  { maxHeldBodyBytes, maxBodyBytes }: GatewayOptions,
+  { settleDropped }: GatewayDeps['metrics'],
+) => ({
+  uncounted: new Set<string>(),
+  disproved: createDisproved(),
+  waiting: boundWaiting(settleDropped),
+  hosts: createHosts(),
+  doubts: createDoubts(),
+  turns: newTurns(),
+  bodyMemory: bodyMemory(maxHeldBodyBytes, maxBodyBytes),
+});
 
 /** How the paths of the gateway begin. */
 const ROUTES = /\/(?:llm\/t\/|mcp\/(?:mcp|sse|bundle)\b|healthz|readyz)/;

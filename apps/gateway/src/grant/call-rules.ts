@@ -33,7 +33,9 @@ export const hasRules = ({ config, models, conditions }: RulesSource): boolean =
 
 /** For calls without rules. */
 export const NO_RULES: CallRules = {
-  ...{ config: undefined, models: undefined, fields: undefined },
+  config: undefined,
+  models: undefined,
+  fields: undefined,
   names: new NameTree(),
 };
 

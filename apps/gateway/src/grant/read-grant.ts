@@ -110,8 +110,15 @@ function readWindows(text: string): readonly SharedBudget[] {
         id === null
           ? undefined
           : {
-              ...{ id, revision, maxUses, used, costLimitMicrousd, settledMicrousd },
-              ...{ tokenLimit: others[0], usedTokens: others[1], visible: others[2] },
+              id,
+              revision,
+              maxUses,
+              used,
+              costLimitMicrousd,
+              settledMicrousd,
+              tokenLimit: others[0],
+              usedTokens: others[1],
+              visible: others[2],
               endsWithGrant: false,
               window: { startsMs, endsMs: endsMs ?? undefined },
             },

@@ -146,7 +146,12 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
  */
 const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
   settleCall(deps, requestId, ref, {
-    ...{ holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, usedTokens: 0, record },
+    holdId,
+    epoch: UNHEARD,
+    uses: 0,
+    costMicrousd: 0,
+    usedTokens: 0,
+    record,
   });
 
 async function chargeOnce(deps: ChargeDeps, ref: GrantRef, ask: Charge): Promise<Admission> {

@@ -124,7 +124,9 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
         run<{ messages: Messages } | { refusal: Refusal }>(listsNow(start), 'messages', {
-          ...{ bytes, grantId: grant.id, conditionsText: conditions && JSON.stringify(conditions) },
+          bytes,
+          grantId: grant.id,
+          conditionsText: conditions && JSON.stringify(conditions),
         } satisfies MessagesWork),
       ),
     close: pools.close,

@@ -264,8 +264,12 @@ export async function acceptList(
   const accepted = await db
     .update(table)
     .set({
-      ...{ id: sql`${offeredId}`, list: sql`${offered}`, datedAt: sql`${offeredAt}` },
-      ...{ offeredId: null, offered: null, offeredAt: null },
+      id: sql`${offeredId}`,
+      list: sql`${offered}`,
+      datedAt: sql`${offeredAt}`,
+      offeredId: null,
+      offered: null,
+      offeredAt: null,
     })
     .where(eq(offeredId, id))
     .returning({ id: table.id });

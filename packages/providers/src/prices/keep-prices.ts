@@ -72,7 +72,9 @@ function statusOf(used: Used, source: ListSource | undefined): PriceStatus {
   const lists = pricesOf(used, source).layers.flat();
   return {
     lists: lists.map((list) => ({
-      ...{ source: list.source, id: list.id, date: list.date },
+      source: list.source,
+      id: list.id,
+      date: list.date,
       waits: list === used.lists?.offered,
     })),
     problem: used.problem,

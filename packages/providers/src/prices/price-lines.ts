@@ -73,7 +73,9 @@ function tokenLines(
 ): PriceLine[] {
   const used = (kind: TokenKind) => usage[UNITS[kind]] ?? 0;
   const line = (kind: TokenKind, count: number) => ({
-    ...{ unit: UNITS[kind], count, rate: count === 0 ? 0 : (tokenRate(kind) ?? 0) },
+    unit: UNITS[kind],
+    count,
+    rate: count === 0 ? 0 : (tokenRate(kind) ?? 0),
   });
   const ownCount = (kind: TokenKind) =>
     (PARTS[kind] ?? []).reduce((rest, part) => rest - used(part), used(kind));

@@ -20,8 +20,14 @@ function isZone(zone: string): boolean {
 
 const wallClock = (timeZone: string) =>
   new Intl.DateTimeFormat('en-US', {
-    ...{ timeZone, hourCycle: 'h23', year: 'numeric', month: '2-digit', day: '2-digit' },
-    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
   });
 
 /** The time that clocks of a zone show at a moment, in milliseconds as clocks of UTC show it. */

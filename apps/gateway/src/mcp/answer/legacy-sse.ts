@@ -102,7 +102,9 @@ export class LegacyStream {
     if (this.#isClosed) this.#listening.close();
     const { channel } = this.#listening;
     const sealed = sealEndpoint(this.#deps.encryptionKeys, grant, {
-      ...{ href: endpoint.href, channel, cookies: this.cookies },
+      href: endpoint.href,
+      channel,
+      cookies: this.cookies,
     });
     return Buffer.from(`event: endpoint\ndata: ${ownPath(this.#deps.gatewayUrl, target)}&ep=${sealed}\n\n`);
   }

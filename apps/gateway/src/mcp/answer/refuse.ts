@@ -128,7 +128,9 @@ function errorOf(
     message: code === 'cost_limit_too_low' ? tooDear(needed, remaining) : errorMessage(refusal),
     // An MCP client shows its program no headers.
     data: {
-      ...{ code, ...details, ...spent },
+      code,
+      ...details,
+      ...spent,
       ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }),
       request_id: requestId,
     },

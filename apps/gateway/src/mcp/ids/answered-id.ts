@@ -15,7 +15,8 @@ export type MessagePart = { readonly start: number; readonly end: number; readon
 export function messagesIn(text: string): readonly MessagePart[] {
   const parts = text.trimStart().startsWith('[') ? batchIn(text) : undefined;
   return (parts ?? [{ start: 0, end: text.length }]).map(({ start, end }) => ({
-    ...{ start, end },
+    start,
+    end,
     id: answeredId(text.slice(start, end)),
   }));
 }

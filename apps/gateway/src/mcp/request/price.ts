@@ -113,7 +113,9 @@ function argumentRefusal(
   const allowed = ofTool.conditions.find(([name]) => name === unmet)?.[1] ?? {};
   const message = `This URL allows the tool ${tool} only with ${unmet} ${inWords(allowed)}.`;
   return {
-    ...{ code: 'argument_not_allowed', param: `params.arguments.${unmet}`, message },
+    code: 'argument_not_allowed',
+    param: `params.arguments.${unmet}`,
+    message,
     details: { tool, argument: unmet, allowed },
   };
 }
