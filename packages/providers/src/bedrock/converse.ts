@@ -1,6 +1,6 @@
 import { anthropicThinking } from '../anthropic/fields.ts';
 import { anthropicOutput, DEEPEST, FORMAT_PROMPT } from '../anthropic/messages.ts';
-import { type AllowList, type Effect, judge } from '../bounds/allow-list.ts';
+import { judge, judgeObject } from '../bounds/allow-list.ts';
 import { apart, compileGroup, compileWith } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
@@ -62,18 +62,13 @@ export const bedrockConverse: Dialect = {
   },
 };
 
-const object =
-  (list: AllowList) =>
-  (value: unknown): Effect =>
-    isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
-
 const FIELDS = compileGroup(FACTS.CONVERSE_FIELDS, {
   messages: apart(messagesShare),
   content: apart(contentShare),
   tools: apart(toolsShare),
-  modelFields: object(compileGroup(FACTS.MODEL_FIELDS, { thinking: anthropicThinking })),
-  inferenceConfig: object(compileGroup(FACTS.INFERENCE_CONFIG, { output: apart(anthropicOutput) })),
-  outputConfig: object(compileGroup(FACTS.OUTPUT_CONFIG, { format: apart(formatShare) })),
+  modelFields: judgeObject(compileGroup(FACTS.MODEL_FIELDS, { thinking: anthropicThinking })),
+  inferenceConfig: judgeObject(compileGroup(FACTS.INFERENCE_CONFIG, { output: apart(anthropicOutput) })),
+  outputConfig: judgeObject(compileGroup(FACTS.OUTPUT_CONFIG, { format: apart(formatShare) })),
 });
 
 function boundBody(body: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
@@ -121,7 +116,7 @@ type BlockRule = (value: unknown, claude: boolean) => Share;
 const asText: BlockRule = (value) => textShare(value);
 const asWindow: BlockRule = () => WHOLE_WINDOW;
 
-const cachePoint = object(compileGroup(FACTS.CACHE_POINT));
+const cachePoint = judgeObject(compileGroup(FACTS.CACHE_POINT));
 
 const BLOCKS = compileWith(FACTS.BLOCKS, ({ effect }) => (effect === 'harmless' ? asText : asWindow), {
   rewritten: rewrittenShare,

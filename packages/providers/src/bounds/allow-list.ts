@@ -42,6 +42,12 @@ export function judge(list: AllowList, body: JsonObject): Effect {
   return known;
 }
 
+/** Judges a field whose value is an object of the fields of a list. */
+export const judgeObject =
+  (list: AllowList) =>
+  (value: unknown): Effect =>
+    isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
+
 /** The effect of two things together. */
 export function worse(one: Effect, other: Effect): Effect {
   if (typeof one === 'object') return one;

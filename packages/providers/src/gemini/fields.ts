@@ -1,4 +1,4 @@
-import { type AllowList, type Effect, judge } from '../bounds/allow-list.ts';
+import { type Effect, judge, judgeObject } from '../bounds/allow-list.ts';
 import { apart, compileGroup, compileWith } from '../bounds/compile-group.ts';
 import {
   NOTHING,
@@ -19,13 +19,8 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 const count = (value: unknown): Effect =>
   isCount(value) ? 'harmless' : { unbounded: 'is not a whole number above 0' };
 
-const object =
-  (list: AllowList) =>
-  (value: unknown): Effect =>
-    isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
-
 /** The judgement of `generationConfig`, whose schemas are written into the prompt. */
-export const geminiGeneration = object(
+export const geminiGeneration = judgeObject(
   compileGroup(FACTS.GENERATION, {
     schema: apart(rewrittenShare),
     count,
@@ -33,7 +28,7 @@ export const geminiGeneration = object(
       Array.isArray(value) && value.every((modality) => modality === 'TEXT')
         ? 'harmless'
         : { unbounded: 'images and speech are not bounded by maxOutputTokens' },
-    thinking: object(
+    thinking: judgeObject(
       compileGroup(FACTS.THINKING, {
         budget: (budget) =>
           budget === 0 || budget === -1 || isCount(budget)

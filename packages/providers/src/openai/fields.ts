@@ -1,8 +1,8 @@
-import { type AllowList, allow, type Effect, judge, only, type Rule } from '../bounds/allow-list.ts';
+import { type AllowList, allow, type Effect, judgeObject, only, type Rule } from '../bounds/allow-list.ts';
 import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { countIn, readOutputBound } from '../bounds/output-bound.ts';
 import * as CHAT from '../facts/openai/chat.ts';
-import { countOf, isJsonObject, type JsonObject } from '../json.ts';
+import { countOf, type JsonObject } from '../json.ts';
 import { judgeMessages, ownTools, type Parts } from './messages.ts';
 import type { InputRules, OpenaiRules } from './rules.ts';
 
@@ -10,18 +10,12 @@ import type { InputRules, OpenaiRules } from './rules.ts';
 export const standardTier = (value: string | undefined): Rule =>
   only('is another price than the standard tier', ...(value === undefined ? [] : [value]));
 
-/** An object of known fields only. */
-export const objectOf =
-  (known: AllowList): Rule =>
-  (value) =>
-    isJsonObject(value) ? judge(known, value) : { unbounded: 'is not an object' };
-
 /** Fields that chat completions and completions share at every provider that follows OpenAI. */
 export const sharedFields = (rules: Pick<OpenaiRules, 'standardTier'>): AllowList =>
   compileGroup(CHAT.SHARED_FIELDS, {
     outputBound: apart(readOutputBound),
     choices: apart(countIn),
-    streamOptions: objectOf(compileGroup(CHAT.STREAM_OPTIONS)),
+    streamOptions: judgeObject(compileGroup(CHAT.STREAM_OPTIONS)),
     standardTier: standardTier(rules.standardTier),
   });
 
@@ -48,8 +42,8 @@ export const SAMPLING: AllowList = compileGroup(CHAT.SAMPLING);
 
 /** Thinking that is asked for with a budget, in the spellings of hosts of open models. */
 export const thinkingFields: AllowList = compileGroup(CHAT.THINKING_FIELDS, {
-  thinking: objectOf(compileGroup(CHAT.THINKING, { thinkingBudget: apart(thinkingBudget) })),
-  reasoning: objectOf(compileGroup(CHAT.REASONING, { thinkingBudget: apart(thinkingBudget) })),
+  thinking: judgeObject(compileGroup(CHAT.THINKING, { thinkingBudget: apart(thinkingBudget) })),
+  reasoning: judgeObject(compileGroup(CHAT.REASONING, { thinkingBudget: apart(thinkingBudget) })),
 });
 
 /** Tokens of thinking that a call sets as a budget, in any spelling; undefined if one is not a whole number. */

@@ -5,6 +5,7 @@ import {
   type Effect,
   judge,
   judgeEach,
+  judgeObject,
   type Rule,
   unknownEffect,
   worse,
@@ -14,7 +15,7 @@ import { readOutputBound } from '../bounds/output-bound.ts';
 import type { Group } from '../facts/fact.ts';
 import * as LISTS from '../facts/openai/responses.ts';
 import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
-import { CACHE_AND_RECORDS, objectOf, standardTier } from './fields.ts';
+import { CACHE_AND_RECORDS, standardTier } from './fields.ts';
 import { imagePart, judgeContent, otherTool, ownTools, partOf, TEXT_RULES } from './messages.ts';
 import type { InputRules, OpenaiRules } from './rules.ts';
 
@@ -45,8 +46,8 @@ export const responsesFields = (
     tools,
     callsUpTo: (value) =>
       isCalls(value) ? 'harmless' : { unbounded: `is not a whole number up to ${MOST_CALLS}` },
-    reasoning: objectOf(compileGroup(LISTS.RESPONSE_REASONING)),
-    streamOptions: objectOf(compileGroup(LISTS.RESPONSE_STREAM_OPTIONS)),
+    reasoning: judgeObject(compileGroup(LISTS.RESPONSE_REASONING)),
+    streamOptions: judgeObject(compileGroup(LISTS.RESPONSE_STREAM_OPTIONS)),
     texts,
     standardTier: standardTier(tier),
   });
@@ -135,7 +136,7 @@ function itemsFor(tools: JudgeTools, knowsImages: boolean): AllowList {
     file: fileOf,
   });
   const withContent = (field: string): Rule =>
-    objectOf(allow(ITEM, { [field]: (value: unknown) => judgeContent(parts, value) }));
+    judgeObject(allow(ITEM, { [field]: (value: unknown) => judgeContent(parts, value) }));
   return compileGroup(LISTS.ITEMS, {
     content: withContent('content'),
     output: withContent('output'),

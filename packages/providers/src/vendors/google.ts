@@ -1,4 +1,4 @@
-import { asUnbounded, judge, judgeEach } from '../bounds/allow-list.ts';
+import { asUnbounded, judge, judgeEach, judgeObject } from '../bounds/allow-list.ts';
 import { compileGroup } from '../bounds/compile-group.ts';
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, NAMES, NO_OUTPUT } from '../dialect.ts';
@@ -73,7 +73,7 @@ const PARAMETERS = compileGroup(IMAGEN.PREDICT_PARAMETERS, {
 const INSTANCE = compileGroup(IMAGEN.PREDICT_INSTANCE);
 
 const FIELDS = compileGroup(IMAGEN.PREDICT_FIELDS, {
-  parameters: (value) => (isJsonObject(value) ? judge(PARAMETERS, value) : { unbounded: 'is not an object' }),
+  parameters: judgeObject(PARAMETERS),
   instances: (value) =>
     Array.isArray(value) && value.length === 1
       ? judgeEach(value, (each) => judge(INSTANCE, each))

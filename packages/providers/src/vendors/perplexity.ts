@@ -1,7 +1,6 @@
-import { judge } from '../bounds/allow-list.ts';
+import { judgeObject } from '../bounds/allow-list.ts';
 import { compileGroup } from '../bounds/compile-group.ts';
 import * as FACTS from '../facts/vendors/perplexity.ts';
-import { isJsonObject } from '../json.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiResponses } from '../openai/responses.ts';
@@ -15,8 +14,7 @@ const RULES: OpenaiRules = { ...FACTS.USAGE, input: OPEN_WEIGHTS_INPUT };
 const SEARCH_OPTIONS = compileGroup(FACTS.SEARCH_OPTIONS);
 
 const CHAT_FIELDS = compileGroup(FACTS.CHAT_FIELDS, {
-  searchOptions: (value) =>
-    isJsonObject(value) ? judge(SEARCH_OPTIONS, value) : { unbounded: 'is not an object' },
+  searchOptions: judgeObject(SEARCH_OPTIONS),
 });
 
 const chat = openaiChat('perplexity-chat', RULES, { outputBound: 'max_tokens', fields: CHAT_FIELDS });
