@@ -22,7 +22,7 @@ export * from './api/webhook-events.ts';
 export * from './api/webhooks.ts';
 export * from './claims.ts';
 export * from './errors.ts';
-export { addressRange, type Pending, pendingAnswer } from './fields/fields.ts';
+export { addressRange, idParams, type Pending, pendingAnswer } from './fields/fields.ts';
 export * from './fields/invalid-request.ts';
 export type { LimitRange } from './fields/limits.ts';
 export * from './fields/page.ts';

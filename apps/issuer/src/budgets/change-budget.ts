@@ -3,7 +3,7 @@ import {
   type BudgetChange,
   budgetAnswer,
   budgetChange,
-  budgetParams,
+  idParams,
   type Pending,
   RefusedError,
   scopeOf,
@@ -44,7 +44,7 @@ export const changeBudget = route(
     description:
       'Calls under way finish. A change of a template holds for users who come later, and from their next window on for users whose own budget was not changed. `If-Match` with the `ETag` of an earlier answer refuses the change if another one came first.',
     scope: 'admin',
-    params: budgetParams,
+    params: idParams,
     body: budgetChange,
     answer: budgetAnswer,
     etag: true,
@@ -71,7 +71,7 @@ export const deleteBudget = route(
     description:
       'It refuses no call from then on, and its record stays. Budgets that a deleted template has made stay, too.',
     scope: 'admin',
-    params: budgetParams,
+    params: idParams,
     pending: true,
     errors: ['not_found'],
   },

@@ -3,8 +3,8 @@ import {
   type BudgetAnswer,
   budgetAnswer,
   budgetPage,
-  budgetParams,
   budgetsQuery,
+  idParams,
   RefusedError,
   scopeOf,
 } from '@presign/schema';
@@ -58,7 +58,7 @@ export const getBudget = route(
     summary: 'Get a shared budget with the figures of its present window',
     description: 'The `ETag` of the answer is its revision.',
     scope: 'read',
-    params: budgetParams,
+    params: idParams,
     answer: budgetAnswer,
     etag: true,
     errors: ['not_found'],

@@ -4,13 +4,13 @@ import {
   type GrantAnswer,
   grantAnswer,
   grantChange,
+  idParams,
   RefusedError,
 } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
-import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
@@ -37,8 +37,6 @@ type Needs = Pick<
   'redis' | 'signingKey' | 'providers' | 'prices' | 'issuerUrl' | 'gatewayUrl' | 'now'
 >;
 
-const params = z.object({ id: z.guid() });
-
 /** `GET /v1/grants/{id}`: one grant. */
 export const getGrant = route(
   {
@@ -47,7 +45,7 @@ export const getGrant = route(
     summary: 'Get one issued URL with its limits, uses and spending',
     description: 'The `ETag` of the answer is its revision. The URL itself is not stored.',
     scope: 'read',
-    params,
+    params: idParams,
     answer: grantAnswer,
     etag: true,
     errors: ['not_found'],
@@ -66,7 +64,7 @@ export const changeGrant = route(
     description:
       'Calls under way finish. `If-Match` with the `ETag` of an earlier answer refuses the change if another one came first. A URL that has ended stays ended. Without the scope `read` the answer has only `id`, `session_id`, `expires_at`, `revision` and `url`.',
     scope: 'presign',
-    params,
+    params: idParams,
     body: grantChange,
     answer: changedGrant,
     etag: true,

@@ -1,9 +1,8 @@
-import { type AuditTarget, type Pending, RefusedError } from '@presign/schema';
+import { type AuditTarget, idParams, type Pending, RefusedError } from '@presign/schema';
 import { timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
-import * as z from 'zod';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
@@ -46,7 +45,7 @@ export const revokeGrant = route(
     path: '/v1/grants/{id}',
     summary: 'Revoke one issued URL, or a bundle with its servers',
     scope: 'presign',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     pending: true,
     errors: ['not_found'],
   },

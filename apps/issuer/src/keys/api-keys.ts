@@ -6,6 +6,7 @@ import {
   apiKeyAnswer,
   apiKeyPage,
   apiKeyRequest,
+  idParams,
   type KeyPolicy,
   type NewApiKeyAnswer,
   newApiKeyAnswer,
@@ -16,7 +17,6 @@ import {
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
-import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
 import { unixSeconds, wholeSecond } from '../answers/unix-seconds.ts';
@@ -80,7 +80,7 @@ export const getApiKey = route(
     path: '/v1/api-keys/{id}',
     summary: 'Get an API key, without the key itself',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     answer: apiKeyAnswer,
     etag: true,
     errors: ['not_found'],

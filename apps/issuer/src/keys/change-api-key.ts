@@ -1,9 +1,15 @@
-import { type ApiKeyChange, apiKeyAnswer, apiKeyChange, type Refusal, RefusedError } from '@presign/schema';
+import {
+  type ApiKeyChange,
+  apiKeyAnswer,
+  apiKeyChange,
+  idParams,
+  type Refusal,
+  RefusedError,
+} from '@presign/schema';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
-import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
@@ -25,7 +31,7 @@ export const changeApiKey = route(
     description:
       'A key gets no scope that it does not have. A key that has expired or was revoked stays so. Only a key with the scope `operator` can change another one that has it.',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     body: apiKeyChange,
     answer: apiKeyAnswer,
     etag: true,
@@ -105,7 +111,7 @@ export const revokeApiKey = route(
     path: '/v1/api-keys/{id}',
     summary: 'Revoke an API key',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     errors: ['not_found', 'last_admin_key'],
   },
   (deps) =>

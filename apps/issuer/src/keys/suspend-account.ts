@@ -1,5 +1,5 @@
 import type { RedisClient } from '@presign/limits';
-import { type AuditAction, accountParams, type Pending, RefusedError } from '@presign/schema';
+import { type AuditAction, idParams, type Pending, RefusedError } from '@presign/schema';
 import { accounts, credentials, virtualKeys } from '@presign/schema/tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
@@ -20,7 +20,7 @@ export const suspendAccount = route(
     description:
       'Its API keys and all its URLs are refused, and calls under way are cut within a second. Nothing is deleted.',
     scope: 'operator',
-    params: accountParams,
+    params: idParams,
     pending: true,
     errors: ['not_found', 'account_deleted', 'own_account'],
   },
@@ -36,7 +36,7 @@ export const resumeAccount = route(
     path: '/v1/accounts/{id}/resume',
     summary: 'End the suspension of an account',
     scope: 'operator',
-    params: accountParams,
+    params: idParams,
     pending: true,
     errors: ['not_found', 'account_deleted', 'own_account'],
   },
@@ -54,7 +54,7 @@ export const deleteAccount = route(
     description:
       'As a suspension without an end. The provider keys of its virtual keys are erased. Its usage and its calls are kept.',
     scope: 'operator',
-    params: accountParams,
+    params: idParams,
     pending: true,
     errors: ['not_found', 'own_account'],
   },

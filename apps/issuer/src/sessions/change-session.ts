@@ -1,6 +1,7 @@
 import {
   type ChangedSession,
   changedSession,
+  idParams,
   RefusedError,
   SESSION_GRANTS_MAX,
   type SessionChange,
@@ -11,7 +12,6 @@ import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { recordChange } from '../events/audit-log.ts';
 import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
@@ -46,7 +46,7 @@ export const changeSession = route(
     summary: 'Name a session, set its metadata, or change all its live URLs',
     description: `\`grants\` raises, lowers, extends or shortens up to ${SESSION_GRANTS_MAX} live URLs and bundles by the rules of \`PATCH /v1/grants/{id}\`. All of them are changed, or none. URLs that have ended stay ended. \`If-Match\` is for the revision of the session. Without the scope \`read\` the answer has only \`id\`, \`revision\` and \`changed\`.`,
     scope: 'presign',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     body: sessionChange,
     answer: changedSession,
     etag: true,

@@ -1,7 +1,6 @@
-import { type PageQuery, pageQuery, RefusedError, sessionAnswer } from '@presign/schema';
+import { idParams, type PageQuery, pageQuery, RefusedError, sessionAnswer } from '@presign/schema';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
-import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
 import { describeGrant } from '../grants/describe-grant.ts';
@@ -20,7 +19,7 @@ export const getSession = route(
     path: '/v1/sessions/{id}',
     summary: 'Get a session and its grants, with their uses and spending',
     scope: 'read',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     query: pageQuery,
     answer: sessionAnswer,
     etag: true,

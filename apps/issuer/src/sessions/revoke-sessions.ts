@@ -1,7 +1,6 @@
-import { RefusedError, type RevokeSessionsQuery, revokeSessionsQuery } from '@presign/schema';
+import { idParams, RefusedError, type RevokeSessionsQuery, revokeSessionsQuery } from '@presign/schema';
 import { grants, sessions } from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
-import * as z from 'zod';
 import { lockSessions, revoke } from '../grants/revoke.ts';
 import { revokeIssuedBy } from '../grants/revoke-issued.ts';
 import { route } from '../middleware/route.ts';
@@ -15,7 +14,7 @@ export const revokeSession = route(
     description:
       'Every gateway refuses its URLs from the next call on and ends calls under way. No grant can join the session afterwards.',
     scope: 'presign',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     pending: true,
     errors: ['not_found'],
   },

@@ -1,4 +1,5 @@
 import {
+  idParams,
   RefusedError,
   type WebhookChange,
   webhookAnswer,
@@ -9,7 +10,6 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import type { Transaction } from '@presign/service/database';
 import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import * as z from 'zod';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { unixSeconds, wholeSecond } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
@@ -34,7 +34,7 @@ export const changeWebhook = route(
     summary: 'Change the URL, the events or the description of an endpoint',
     description: 'Its secret and its log stay. A disabled endpoint stays disabled until you enable it.',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     body: webhookChange,
     answer: webhookAnswer,
     etag: true,
@@ -87,7 +87,7 @@ export const rotateWebhookSecret = route(
     path: '/v1/webhooks/{id}/rotate-secret',
     summary: 'Give an endpoint a new secret; both sign for 24 hours',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     answer: webhookWithSecret,
     secret: SIGNING_SECRET,
     errors: ['not_found'],
@@ -120,7 +120,7 @@ export const enableWebhook = route(
     path: '/v1/webhooks/{id}/enable',
     summary: 'Enable an endpoint that was disabled',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     answer: webhookAnswer,
     errors: ['not_found'],
   },

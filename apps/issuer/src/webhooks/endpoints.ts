@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { isReserved, type PrivateUpstreams } from '@presign/outbound';
 import { isMetadata, isMetadataName } from '@presign/outbound/metadata-address';
 import {
+  idParams,
   pageQuery,
   REQUEST_LIMITS,
   RefusedError,
@@ -17,7 +18,6 @@ import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, getTableColumns } from 'drizzle-orm';
-import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
@@ -145,7 +145,7 @@ export const getWebhook = route(
     path: '/v1/webhooks/{id}',
     summary: 'Get an endpoint, and whether deliveries reach it',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     answer: webhookAnswer,
     etag: true,
     errors: ['not_found'],
@@ -165,7 +165,7 @@ export const deleteWebhook = route(
     path: '/v1/webhooks/{id}',
     summary: 'Remove an endpoint with its log of deliveries',
     scope: 'admin',
-    params: z.object({ id: z.guid() }),
+    params: idParams,
     errors: ['not_found'],
   },
   (deps) =>

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { microusd, optional, perMinute } from '../fields/fields.ts';
+import { microusd, optional, perMinute, unixSeconds, unixSecondsOr } from '../fields/fields.ts';
 import { expected } from '../fields/invalid-request.ts';
 import { pageOf } from '../fields/page.ts';
 import { keyName, newApiKeyAnswer } from './keys.ts';
@@ -85,14 +85,12 @@ export const accountChange = z
 
 export type AccountChange = z.output<typeof accountChange>;
 
-export const accountParams = z.object({ id: z.guid() });
-
 const accountFields = {
   id: z.guid(),
   name: z.string(),
-  created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
-  suspended_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not suspended.' }),
-  deleted_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not deleted.' }),
+  created_at: unixSeconds,
+  suspended_at: unixSecondsOr('not suspended'),
+  deleted_at: unixSecondsOr('not deleted'),
   limits: accountLimits,
   revision: z.int().meta({ description: '1. Every change of its name or limits adds 1.' }),
 };

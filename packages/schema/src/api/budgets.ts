@@ -193,8 +193,6 @@ export const budgetChange = z
   .meta({ id: 'BudgetChange', minProperties: 1, examples: [{ cost_limit: 10_000_000 }] });
 export type BudgetChange = z.output<typeof budgetChange>;
 
-export const budgetParams = z.object({ id: z.guid() });
-
 /** The window that counts now. */
 const currentWindow = z
   .strictObject({

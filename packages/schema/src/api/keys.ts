@@ -10,6 +10,8 @@ import {
   perMinute,
   providerKey,
   storedConfig,
+  unixSeconds,
+  unixSecondsOr,
 } from '../fields/fields.ts';
 import { expected } from '../fields/invalid-request.ts';
 import { pageOf } from '../fields/page.ts';
@@ -108,9 +110,9 @@ const fields = {
       'Its first and last characters, to recognise it. Only … for a key that the issuer did not make.',
     examples: ['presign_sk_…x7Qa'],
   }),
-  created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
-  expires_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: never.' }),
-  revoked_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not revoked.' }),
+  created_at: unixSeconds,
+  expires_at: unixSecondsOr('never'),
+  revoked_at: unixSecondsOr('not revoked'),
   requests_per_minute: z.int().nullable().meta({ description: "null: the operator's default." }),
   policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
   revision: z.int().meta({ description: '1. Every change adds 1.' }),
@@ -227,8 +229,8 @@ export const virtualKeyAnswer = z
     budget: budget.meta({ description: 'Its limits, and the uses and spending of all its URLs.' }),
     version: z.int().meta({ description: '1. Every rotation adds 1.' }),
     revision: z.int().meta({ description: '1. Every change of its name, config or budget adds 1.' }),
-    created_at: z.int().meta({ description: 'Unix time in whole seconds.' }),
-    revoked_at: z.int().nullable().meta({ description: 'Unix time in whole seconds; null: not deleted.' }),
+    created_at: unixSeconds,
+    revoked_at: unixSecondsOr('not deleted'),
   })
   .meta({ id: 'VirtualKey' });
 export type VirtualKeyAnswer = z.infer<typeof virtualKeyAnswer>;

@@ -4,6 +4,7 @@ import {
   DEFAULT_EXPIRES_IN,
   EXTERNAL_ID_MAX_CHARS,
   METADATA_MAX_BYTES,
+  unixSecondsOr,
 } from '../fields/fields.ts';
 import {
   type LimitRange,
@@ -66,7 +67,6 @@ export const ISSUE_LIMITS = {
   },
 };
 
-const seconds = z.int().nullable().meta({ description: 'Unix time in whole seconds; null: never.' });
 const most = (description: string) => z.int().meta({ description });
 
 const expiresIn = limitRange.meta({ description: 'Seconds.' });
@@ -82,7 +82,7 @@ export const limitsAnswer = z
       .strictObject({
         id: z.guid(),
         scopes: z.array(scope),
-        expires_at: seconds,
+        expires_at: unixSecondsOr('never'),
         requests_per_minute: most('Requests that it may make in a minute.'),
         policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
       })

@@ -14,6 +14,7 @@ import {
   optional,
   providerKey,
   sessionId,
+  storable,
 } from '../fields/fields.ts';
 import { expected } from '../fields/invalid-request.ts';
 import { llmLimits } from '../fields/limits.ts';
@@ -67,14 +68,12 @@ export const bodyBytes = z.int(BODY_BYTES).min(1, BODY_BYTES).max(BODY_BYTES_MAX
 const FIELDS_MAX = 100;
 export const fieldNames = z
   .array(
-    z
-      .string(expected('a string'))
-      .min(1, 'expected the name of a field')
-      .max(255, 'expected at most 255 characters')
-      .refine((text) => text.isWellFormed() && !text.includes('\0'), {
-        error: 'expected Unicode text without NUL or lone surrogates',
-      })
-      .meta({ pattern: NO_NUL }),
+    storable(
+      z
+        .string(expected('a string'))
+        .min(1, 'expected the name of a field')
+        .max(255, 'expected at most 255 characters'),
+    ).meta({ pattern: NO_NUL }),
     expected('an array of names of fields'),
   )
   .max(FIELDS_MAX, `expected at most ${FIELDS_MAX} fields`);

@@ -34,6 +34,13 @@ export const microusd = z.int(MICROUSD).min(0, MICROUSD);
 /** A time in an answer. */
 export const unixSeconds = z.int().meta({ description: 'Unix time in whole seconds.' });
 
+/** A time in an answer, or null. */
+export const unixSecondsOr = (meaning: string) =>
+  z
+    .int()
+    .nullable()
+    .meta({ description: `Unix time in whole seconds; null: ${meaning}.` });
+
 /** A time in the data of an event. */
 export const isoTime = z.iso.datetime().meta({ description: 'ISO 8601, in UTC.' });
 
@@ -58,17 +65,22 @@ export const addressRange = z
   })
   .meta({ id: 'AddressRange' });
 
+/** Text that Postgres and JSON hold unchanged. */
+export const storable = <T extends z.ZodType<string>>(text: T) =>
+  text.refine((each) => each.isWellFormed() && !each.includes('\0'), {
+    error: 'expected Unicode text without NUL or lone surrogates',
+  });
+
+/** The id in the path of a route. */
+export const idParams = z.object({ id: z.guid() });
+
 /** The caller's own id of a session or user. */
-export const externalId = z
-  .string(expected('a string'))
-  .refine((text) => [...text].length <= EXTERNAL_ID_MAX_CHARS, {
+export const externalId = storable(
+  z.string(expected('a string')).refine((text) => [...text].length <= EXTERNAL_ID_MAX_CHARS, {
     error: `expected at most ${EXTERNAL_ID_MAX_CHARS} characters`,
     abort: true,
-  })
-  .refine((text) => text.isWellFormed() && !text.includes('\0'), {
-    error: 'expected Unicode text without NUL or lone surrogates',
-  })
-  .meta({ maxLength: EXTERNAL_ID_MAX_CHARS, pattern: NO_NUL });
+  }),
+).meta({ maxLength: EXTERNAL_ID_MAX_CHARS, pattern: NO_NUL });
 
 /** The caller's own data, and the fields that replace those of a call, as answers have them. */
 export const metadata = z.record(z.string(), z.unknown()).meta({ id: 'Metadata' });

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { microusd, NO_NUL, optional } from '../../fields/fields.ts';
+import { microusd, NO_NUL, optional, storable } from '../../fields/fields.ts';
 import { expected } from '../../fields/invalid-request.ts';
 import { isJsonObject } from '../../json.ts';
 
@@ -68,16 +68,12 @@ const byName = <T extends z.ZodType>(
 
 const toolPrices = byName('ToolPrices', microusd, 'name of a tool → microdollars', { most: MCP_TOOLS_MAX });
 
-const argumentText = z
-  .string(expected('a string'))
-  .refine((text) => [...text].length <= ARGUMENT_MAX_CHARS, {
+const argumentText = storable(
+  z.string(expected('a string')).refine((text) => [...text].length <= ARGUMENT_MAX_CHARS, {
     error: `expected at most ${ARGUMENT_MAX_CHARS} characters`,
     abort: true,
-  })
-  .refine((text) => text.isWellFormed() && !text.includes('\0'), {
-    error: 'expected Unicode text without NUL or lone surrogates',
-  })
-  .meta({ maxLength: ARGUMENT_MAX_CHARS, pattern: NO_NUL });
+  }),
+).meta({ maxLength: ARGUMENT_MAX_CHARS, pattern: NO_NUL });
 
 const EXACT = expected(`a number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`);
 /** Readers of JSON differ on numbers that a double does not hold exactly. */
