@@ -268,11 +268,14 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     ['was charged its hold', { heldMicrousd: 10 }, 'did not report the usage in full'],
     ['was refused', { heldMicrousd: 10, status: 403 }, 'refused the call and may have billed it'],
     ['has a usage without a price', { heldMicrousd: 10, inputTokens: 3, outputTokens: 4 }, 'has no price'],
-    ['cost nothing at an earlier gateway', { costMicrousd: 0, inputTokens: 3 }, 'were not recorded'],
     ['lost its gateway', { heldMicrousd: 10, outcome: 'expired' }, 'its whole hold is charged'],
     ['was not billed', { costMicrousd: 0, status: 401 }, 'nothing is charged'],
     ['has no known cost', { costMicrousd: null }, 'no limit needed it'],
-    ['is of an earlier gateway', { inputTokens: 3, outputTokens: 4 }, 'an earlier gateway served'],
+    [
+      'has doubtful counts',
+      { inputTokens: 3, outputTokens: 4 },
+      'the reported counts contradict each other.',
+    ],
     ['is a batch of many prices', { provider: 'mcp', server: 'a' }, 'more than 20 prices'],
   ] as const)('a call without lines says why: it %s', async (_what, fields, why) => {
     const requestId = randomUUID();

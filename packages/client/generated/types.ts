@@ -874,7 +874,7 @@ export interface components {
             api_key?: string | null;
             server?: string | null;
             tool?: string | null;
-            /** @description How the calls ended, as in a call. null: an older version summed them. */
+            /** @description How the calls ended, as in a call. null: not recorded. */
             outcome?: string | null;
             /** @description In `timezone`, `2026-01-31`. */
             day?: string;
@@ -890,7 +890,7 @@ export interface components {
             uses: number;
             /** @description Microdollars of the calls whose cost is known. */
             cost: number;
-            /** @description Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none. */
+            /** @description Those of them that failed, whatever the cause: `outcome` has it. */
             failed_calls: number;
             calls_of_unknown_cost: number;
             /** @description As providers reported them. */
@@ -905,7 +905,7 @@ export interface components {
             uses: number;
             /** @description Microdollars of the calls whose cost is known. */
             cost: number;
-            /** @description Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none. */
+            /** @description Those of them that failed, whatever the cause: `outcome` has it. */
             failed_calls: number;
             calls_of_unknown_cost: number;
             /** @description As providers reported them. */
@@ -1034,7 +1034,7 @@ export interface components {
             refusal: components["schemas"]["RefusalOfCall"] | null;
         };
         /**
-         * @description `passed`: the holder got a whole answer below 400. `provider_error`: the provider answered 500 or more. `provider_refused`: the provider answered 400 to 499. `provider_unreachable`: no connection, or no answer before it ended. `provider_timeout`: the provider did not answer in time. `answer_broken`: the provider ended its answer before it was whole. `holder_left`: the holder did not wait for the end of its answer. `cut`: the URL ended while the call ran: it was revoked or suspended, or it expired. `credential_refused`: the provider refused the credential of the URL, or its credential could not be used. `gateway_error`: the gateway could not send it: a fault of its own, Redis, or its end. `lease_ended`: its gateway died, and its hold was charged. `under_way`: an MCP call whose end is not recorded: it runs, its gateway died, or an older gateway served it. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
+         * @description `passed`: the holder got a whole answer below 400. `provider_error`: the provider answered 500 or more. `provider_refused`: the provider answered 400 to 499. `provider_unreachable`: no connection, or no answer before it ended. `provider_timeout`: the provider did not answer in time. `answer_broken`: the provider ended its answer before it was whole. `holder_left`: the holder did not wait for the end of its answer. `cut`: the URL ended while the call ran: it was revoked or suspended, or it expired. `credential_refused`: the provider refused the credential of the URL, or its credential could not be used. `gateway_error`: the gateway could not send it: a fault of its own, Redis, or its end. `lease_ended`: its gateway died, and its hold was charged. `under_way`: an MCP call whose end is not recorded: it runs, or its gateway died. `refunded`: a row that returns the charge of an MCP call that surely did not run. `refused`: the gateway refused it, and it cost nothing.
          * @enum {string}
          */
         Outcome: "passed" | "provider_error" | "provider_refused" | "provider_unreachable" | "provider_timeout" | "answer_broken" | "holder_left" | "cut" | "credential_refused" | "gateway_error" | "lease_ended" | "under_way" | "refunded" | "refused";

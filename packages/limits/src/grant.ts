@@ -38,7 +38,7 @@ const revokedScript = script('revoked', {
   reply: numbers,
 });
 
-/** The limits of a budget as gateways and issuers pass them. Those that are left out, as by an earlier version, are unlimited. */
+/** The limits of a budget as gateways and issuers pass them. Those that are left out are unlimited. */
 type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> &
   Partial<BudgetLimits> & {
     /** Tokens of input and output. Windows alone have it. Null: no limit. */

@@ -141,7 +141,7 @@ function whyNoLines(call: CallWithRefunds): string {
   if (cost === 0 && overrun === 0 && input === null)
     return 'The provider did not do billed work, so nothing is charged.';
   if (cost !== hold || overrun > 0)
-    return `The lines were not recorded: ${server === null ? 'the reported counts contradict each other' : 'the calls have more than 20 prices'}, or an earlier gateway served the call.`;
+    return `The lines were not recorded: ${server === null ? 'the reported counts contradict each other' : 'the calls have more than 20 prices'}.`;
   if (status !== null && status >= 400)
     return 'The provider refused the call and may have billed it, or too many calls of this URL were free before it, so the whole hold is charged.';
   if (input === null) return 'The provider did not report the usage in full, so the whole hold is charged.';

@@ -16,8 +16,7 @@ export const OUTCOMES = {
   credential_refused: 'the provider refused the credential of the URL, or its credential could not be used',
   gateway_error: 'the gateway could not send it: a fault of its own, Redis, or its end',
   lease_ended: 'its gateway died, and its hold was charged',
-  under_way:
-    'an MCP call whose end is not recorded: it runs, its gateway died, or an older gateway served it',
+  under_way: 'an MCP call whose end is not recorded: it runs, or its gateway died',
   refunded: 'a row that returns the charge of an MCP call that surely did not run',
 } as const;
 export type Outcome = keyof typeof OUTCOMES;

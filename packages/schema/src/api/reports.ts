@@ -168,10 +168,9 @@ const sums = {
   calls: z.int().meta({ description: 'Calls that gateways admitted. They may have failed later.' }),
   uses: z.int().meta({ description: 'Uses that they took from their limits.' }),
   cost: z.int().meta({ description: 'Microdollars of the calls whose cost is known.' }),
-  failed_calls: z.int().meta({
-    description:
-      'Those of them that failed, whatever the cause: `outcome` has it. Days that an older version summed count none.',
-  }),
+  failed_calls: z
+    .int()
+    .meta({ description: 'Those of them that failed, whatever the cause: `outcome` has it.' }),
   calls_of_unknown_cost: z.int(),
   input_tokens: z.int().meta({ description: 'As providers reported them.' }),
   output_tokens: z.int().meta({ description: 'As providers reported them.' }),
@@ -193,7 +192,7 @@ const usageRow = z
       .string()
       .nullable()
       .optional()
-      .meta({ description: 'How the calls ended, as in a call. null: an older version summed them.' }),
+      .meta({ description: 'How the calls ended, as in a call. null: not recorded.' }),
     day: z.string().optional().meta({ description: 'In `timezone`, `2026-01-31`.' }),
     month: z.string().optional().meta({ description: 'In `timezone`, `2026-01`.' }),
     metadata: z

@@ -69,7 +69,7 @@ const settledCall = z.strictObject({
   id: z.guid().meta({ description: 'A permanent id of the call. Each call is in exactly one event.' }),
   request_id: z.guid().nullable().meta({
     description:
-      'The `x-presign-request-id` of the call, and in a refund that of its call. null: an older gateway served it.',
+      'The `x-presign-request-id` of the call, and in a refund that of its call. null: not recorded.',
   }),
   api_key: z
     .guid()

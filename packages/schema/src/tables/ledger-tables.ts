@@ -42,7 +42,7 @@ export const ledger = pgTable(
     apiKeyId: uuid(),
     /** The virtual key of the grant. */
     virtualKeyId: text(),
-    /** The `x-presign-request-id` of the call. A refund has that of its call. Null for calls of an older gateway. */
+    /** The `x-presign-request-id` of the call. A refund has that of its call. */
     requestId: uuid(),
     provider: text().notNull(),
     model: text(),
@@ -58,15 +58,15 @@ export const ledger = pgTable(
     costMicrousd: whole(),
     /** The cost of the reported usage beyond the hold. No budget is charged for it, and it ends the grant. */
     overrunMicrousd: whole().notNull().default(0),
-    /** Null: nothing was held, or an older gateway did not say. */
+    /** Null: nothing was held. */
     heldMicrousd: whole(),
     /** `source:id` of the list that priced the call. */
     priceList: text(),
-    /** The version of the knowledge that bounded the call. Null for MCP calls, and for calls of an older gateway. */
+    /** The version of the knowledge that bounded the call. Null for MCP calls. */
     knowledge: text(),
     /**
      * The cost line by line: unit, count, and rate in microdollars for a million tokens or for each other unit. Null when the cost
-     * does not follow from a usage, and for calls of an older gateway.
+     * does not follow from a usage.
      */
     priceLines: jsonText<readonly (readonly [unit: string, count: number, rate: number])[]>(),
     /** All tokens of input and of output, as the provider reported them. Null when it did not. */
