@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -32,16 +32,37 @@ test.each([...pages.keys()])('every file and folder of the project that %s names
   );
 });
 
-test('the tree of ARCHITECTURE.md names every app and package, and every folder of their source', () => {
-  const inSource = /^((apps|packages)\/[^/]+)\/src\/(?:([^/]+)\/)?[^/]+$/;
-  const folders = files.flatMap((file) => {
-    const [, member = '', kind, folder] = inSource.exec(file) ?? [];
-    if (kind === undefined) return [];
-    return folder === undefined ? [member] : [member, `${member}/src/${folder}`];
-  });
-  const named = treePaths(pages.get('ARCHITECTURE.md') ?? '').map((path) => path.replace(/\/$/, ''));
-  const isNamed = (folder: string) => named.some((path) => path === folder || path.startsWith(`${folder}/`));
-  expect([...new Set(folders)].filter((folder) => !isNamed(folder))).toEqual([]);
+test('the tree of ARCHITECTURE.md has one line for every app and package and every folder of their source', () => {
+  const folders = new Set(
+    files.flatMap((file) => {
+      const [, member = '', below = ''] =
+        /^((?:apps|packages)\/[^/]+)\/src\/(?:(.+)\/)?[^/]+$/.exec(file) ?? [];
+      const names = below === '' ? [] : below.split('/');
+      const within = names.map((_, i) => join(member, 'src', ...names.slice(0, i + 1)));
+      return member === '' ? [] : [member, ...within];
+    }),
+  );
+  const lines = treeLines(pages.get('ARCHITECTURE.md') ?? '');
+  const named = lines.flatMap(({ paths }) => paths);
+  expect(named.filter((path, i) => named.indexOf(path) !== i)).toEqual([]);
+  const isAt = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
+  // The line of a folder may name those in it.
+  const isSaid = (folder: string) =>
+    lines.some(({ paths, says }) => paths.includes(dirname(folder)) && says.includes(`${basename(folder)}/`));
+  const unnamed = [...folders].filter((each) => !named.some((path) => isAt(path, each)) && !isSaid(each));
+  expect(unnamed).toEqual([]);
+});
+
+test('every function that ARCHITECTURE.md names is in the source, and in the file that it names with it', () => {
+  const page = pages.get('ARCHITECTURE.md') ?? '';
+  const named = Array.from(page.matchAll(/`([a-z]+[A-Z]\w+)`(?:\s+in\s+`([\w./-]+\.ts)`)?/g));
+  expect(named.length).toBeGreaterThan(10);
+  const sources = files.filter((file) => /^(apps|packages)\/[^/]+\/src\/.*\.ts$/.test(file));
+  const isThere = (name: string, end = '.ts') =>
+    sources
+      .filter((file) => `/${file}`.endsWith(end === '.ts' ? end : `/${end}`))
+      .some((file) => new RegExp(`\\b${name}\\b`).test(readFileSync(join(ROOT, file), 'utf8')));
+  expect(named.filter(([, name = '', file]) => !isThere(name, file)).map(([text]) => text)).toEqual([]);
 });
 
 test('a dead link or name is noticed', () => {
@@ -56,7 +77,7 @@ test('a dead link or name is noticed', () => {
   const tree = '```\napps/gateway/src\n  llm/\n    call.ts plan.ts   the story\nbench   measurements\n```';
   expect(treePaths(tree)).toEqual([
     'apps/gateway/src',
-    'apps/gateway/src/llm/',
+    'apps/gateway/src/llm',
     'apps/gateway/src/llm/call.ts',
     'apps/gateway/src/llm/plan.ts',
     'bench',
@@ -87,21 +108,24 @@ const namedPaths = (page: string): string[] =>
     ([, path]) => path ?? '',
   );
 
+/** The paths in the trees of a page. */
+const treePaths = (page: string): string[] => treeLines(page).flatMap(({ paths }) => paths);
+
 /**
- * Paths in the trees of a page: fences without a language. Two spaces indent a level, and separate names from what is
+ * The lines of the trees of a page: fences without a language. Two spaces indent a level, and separate names from what is
  * said about them.
  */
-function treePaths(page: string): string[] {
+function treeLines(page: string): { readonly paths: readonly string[]; readonly says: string }[] {
   const trees = Array.from(page.matchAll(/^```\n((?:apps|packages)\/.*?)^```$/gms), ([, tree = '']) => tree);
   return trees.flatMap((tree) => {
     const above: string[] = [];
     return tree.split('\n').flatMap((line) => {
-      const [names = ''] = line.trim().split(/ {2,}/);
+      const [names = '', says = ''] = line.trim().split(/ {2,}/);
       if (names === '') return [];
       const level = line.search(/\S/) / 2;
-      const paths = names.split(' ').map((name) => join(...above.slice(0, level), name));
+      const paths = names.split(' ').map((name) => join(...above.slice(0, level), name).replace(/\/$/, ''));
       above[level] = names.split(' ')[0] ?? '';
-      return paths;
+      return [{ paths, says }];
     });
   });
 }
