@@ -17,7 +17,7 @@ const START = fileURLToPath(new URL('../../infra/local/src/start.mjs', import.me
 let dataDir: string;
 let env: Record<string, string | undefined>;
 let running: ChildProcess | undefined;
-/** What the first start printed. */
+/** The output of the first start. */
 let message: string;
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
     GATEWAY_PORT: String(gatewayPort),
     SAMPLE_DATA: 'false',
   };
-  // Here, since the engines of a new folder can take longer beside other files than a test may.
+  // Here, since the engines of a new folder can take longer next to other files than a test may.
   message = await start();
 });
 afterAll(() => {

@@ -196,7 +196,7 @@ async function drain(
   return () => clearTimeout(grace);
 }
 
-/** What this process remembers, and no store has. */
+/** The memory of this process, which no store has. */
 const processMemory = (
   { maxHeldBodyBytes, maxBodyBytes }: GatewayOptions,
   { settleDropped }: GatewayDeps['metrics'],
