@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -22,6 +23,29 @@ test('the table of Redis keys names every field that a script uses', () => {
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(readFileSync(new URL('../packages/limits/README.md', docs), 'utf8')).toContain(stdout);
+});
+
+test('packages/limits/README.md has a row for each script, and names those that a full Redis refuses', () => {
+  const limits = new URL('../packages/limits/', docs);
+  const readme = readFileSync(new URL('README.md', limits), 'utf8').replaceAll(/ +/g, ' ');
+  const scripts = readdirSync(new URL('src/lua/', limits), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.lua') && !file.startsWith('shared'))
+    .map((file) => ({
+      name: basename(file, '.lua'),
+      kind: readFileSync(new URL(`src/lua/${file}`, limits), 'utf8').split('\n', 1)[0] ?? '',
+    }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+  const rows = Array.from(
+    readme.matchAll(/^\| (`[^|]+) \| (?:gateway|issuer) \|/gm),
+    ([, names = '']) => names,
+  );
+  expect(rows.flatMap((names) => names.replaceAll('`', '').split(', ')).sort()).toEqual(
+    scripts.map(({ name }) => name),
+  );
+  for (const kind of ['#!lua', '#!lua flags=no-writes']) {
+    const names = scripts.filter((script) => script.kind === kind).map(({ name }) => `\`${name}\``);
+    expect(readme).toContain(`| \`${kind}\` | ${names.join(', ')} |`);
+  }
 });
 
 test('the figures of docs/reference/performance.md and its chart are those of bench/results.json', () => {
