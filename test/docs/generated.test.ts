@@ -48,6 +48,19 @@ test('packages/limits/README.md has a row for each script, and names those that 
   }
 });
 
+test('ARCHITECTURE.md names every table of Postgres', () => {
+  const page = readFileSync(new URL('../ARCHITECTURE.md', docs), 'utf8');
+  const migrations = new URL('../packages/schema/migrations/', docs);
+  const created = readdirSync(migrations)
+    .filter((file) => file.endsWith('.sql'))
+    .flatMap((file) =>
+      Array.from(readFileSync(new URL(file, migrations), 'utf8').matchAll(/^CREATE TABLE "(\w+)"/gm)),
+    )
+    .map(([, name = '']) => name);
+  expect(created.length).toBeGreaterThan(20);
+  expect(created.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+});
+
 test('the figures of docs/reference/performance.md and its chart are those of bench/results.json', () => {
   const script = fileURLToPath(new URL('../bench/table/render.ts', docs));
   const { stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script, '--check'], {
