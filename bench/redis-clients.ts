@@ -63,7 +63,7 @@ if (CLIENTS_DIR !== undefined) {
   clients['node-redis'] = (sha, places) =>
     redis.evalSha(sha, { keys: places.slice(0, KEYS), arguments: places.slice(KEYS) });
 }
-clients['ioredis, own command'] = (sha, places) =>
+clients['ioredis, as the services do'] = (sha, places) =>
   sendScript(ioredis, { sha, text: '', read: (reply) => reply }, [KEYS, ...places]);
 clients['bare socket'] = bareSocket();
 

@@ -1,4 +1,4 @@
-import { Cluster, Command, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Raw } from './reply.ts';
 
 /** One Redis server (or Sentinel) or a Cluster. */
@@ -86,8 +86,7 @@ function create(url: string, { connectMs, commandMs }: RedisTimeouts): RedisClie
   const options = {
     ...OPTIONS,
     connectTimeout: connectMs,
-    commandTimeout: commandMs,
-    // Ends a connection to a server that died without closing it.
+    // Ends a connection that answers nothing, and so its commands. ioredis' `commandTimeout` would start a timer for each.
     socketTimeout: commandMs,
     reconnectOnError: reconnectsOnLostRole(),
   };
@@ -146,92 +145,11 @@ export type Places = [keys: number, ...(string | number)[]];
 export type Sent<T> = { readonly sha: string; readonly text: string; readonly read: (reply: Raw) => T };
 
 /** Sends a script's SHA-1, and its text only to a server that has not seen it. Throws what ioredis throws. */
-export function sendScript<T>(redis: RedisClient, script: Sent<T>, places: Places): Promise<T> {
-  const sendText = () => redis.eval(script.text, ...places) as Promise<Raw>;
-  const command = new ScriptCommand(script, places, sendText);
-  try {
-    writeTogether(redis);
-    redis.sendCommand(command as object as Command);
-  } catch (error) {
-    command.reject(error as Error);
-  }
-  return command.promise;
-}
-
-/** `$<length>\r\n` of short values: most are. */
-const LENGTHS = Array.from({ length: 1_024 }, (_, length) => `$${length}\r\n`);
-const EMPTY = '$0\r\n\r\n';
-
-/**
- * EVALSHA, with the members of a command that ioredis 6.0 uses. Its own commands cost almost twice the CPU: see ADR 10. This
- * one has no timer, because the `socketTimeout` of the connection ends a script that is not answered. It reads the reply
- * itself, because each further promise of a call costs.
- */
-export class ScriptCommand<T> {
-  readonly name = 'evalsha';
-  /** ioredis adds them to errors, and needs them for nothing else. */
-  readonly args = [];
-  readonly inTransaction = false;
-  /** ioredis traces a command only if it was not traced before. */
-  readonly isTraced = true;
-  isSettled = false;
-  readonly promise: Promise<T>;
-  readonly #script: Sent<T>;
-  readonly #places: Places;
-  readonly #sendText: () => Promise<Raw>;
-  #resolve: (reply: T | Promise<T>) => void = () => {};
-  #reject: (error: unknown) => void = () => {};
-
-  constructor(script: Sent<T>, places: Places, sendText: () => Promise<Raw>) {
-    this.#script = script;
-    this.#places = places;
-    this.#sendText = sendText;
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-  }
-
-  /** Only a Cluster asks. One key is enough, because all keys lie in one partition. */
-  getSlot(): number | null {
-    const slot = new Command('evalsha', [this.#script.sha, 1, this.#places[1] ?? '']).getSlot();
-    return slot as number | null;
-  }
-
-  setReplyContext(): void {}
-  setTimeout(): void {}
-
-  /** The bytes to send (Redis manual, "Redis serialization protocol"). */
-  toWritable(): string {
-    const { sha } = this.#script;
-    let bytes = `*${this.#places.length + 2}\r\n$7\r\nEVALSHA\r\n$${sha.length}\r\n${sha}\r\n`;
-    for (const place of this.#places) {
-      const value = String(place);
-      const length = Buffer.byteLength(value);
-      bytes += length === 0 ? EMPTY : `${LENGTHS[length] ?? `$${length}\r\n`}${value}\r\n`;
-    }
-    return bytes;
-  }
-
-  resolve(reply: RawBytes): void {
-    this.isSettled = true;
-    try {
-      this.#resolve(this.#script.read(asText(reply)));
-    } catch (error) {
-      this.#reject(error);
-    }
-  }
-
-  reject(error: Error): void {
-    if (error.message.startsWith('NOSCRIPT')) this.#resolve(this.#sendText().then(this.#script.read));
-    else this.#reject(error);
-  }
-}
-
-/** A reply as ioredis gives it to a command. */
-type RawBytes = Buffer | string | number | null | RawBytes[];
-
-function asText(reply: RawBytes): Raw {
-  if (Array.isArray(reply)) return reply.map(asText);
-  return typeof reply === 'object' && reply !== null ? reply.toString() : reply;
+export function sendScript<T>(redis: RedisClient, { sha, text, read }: Sent<T>, places: Places): Promise<T> {
+  writeTogether(redis);
+  const reply = redis.evalsha(sha, ...places) as Promise<Raw>;
+  return reply.then(read, (error: unknown) => {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+    return (redis.eval(text, ...places) as Promise<Raw>).then(read);
+  });
 }
