@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connectDatabase, isDatabaseOutage, readDatabaseSettings } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 import postgres, { type TransactionSql } from 'postgres';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { deferred } from '../harness/eventually.ts';
+import { deferred, eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
 
 // Each of these fails without patches/postgres@3.4.9.patch. See docs/adr/0006-postgres-driver.md.
 const url = process.env.TEST_DATABASE_URL ?? '';
@@ -21,6 +23,51 @@ test('a query fails when its server accepts connections and closes them at once'
   expect(isDatabaseOutage(error)).toBe(true);
   await close();
   server.close();
+});
+
+test('queries that no connection can take fail with the first, and do not wait for a server', async () => {
+  const client = postgres(`postgres://a@127.0.0.1:${await freePort()}/a`, {
+    ...quiet,
+    max: 1,
+    backoff: () => 5,
+  });
+  const failed: unknown[] = [];
+  const queries = Array.from({ length: 20 }, () => client`select 1`.catch((error) => failed.push(error)));
+  await Promise.race(queries);
+  await sleep(50);
+  expect(failed).toHaveLength(20);
+  await client.end({ timeout: 0 });
+});
+
+describe.skipIf(url === '')('a line to Postgres', () => {
+  /** Passes all bytes on but those with this word. */
+  async function openLine(word: string) {
+    const { hostname, port } = new URL(url);
+    const server = createServer((inner) => {
+      const outer = connect(Number(port), hostname, () => outer.setNoDelay());
+      inner.on('data', (bytes) => bytes.includes(word) || outer.write(bytes));
+      outer.on('data', (bytes) => inner.write(bytes));
+      for (const [from, to] of [
+        [inner, outer],
+        [outer, inner],
+      ] as const)
+        from.on('error', () => {}).on('close', () => to.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const line = Object.assign(new URL(url), { port: String((server.address() as AddressInfo).port) });
+    return { url: line.href, close: () => server.close() };
+  }
+
+  test('that falls silent fails its statement, and is replaced', async () => {
+    const line = await openLine('silent');
+    const settings = { DATABASE_POOL_SIZE: '1', DATABASE_STATEMENT_TIMEOUT_SECONDS: '1' };
+    const { db, close } = connectDatabase(line.url, readDatabaseSettings(settings));
+    const error = await db.execute(sql`select 'silent'`).catch((failed: unknown) => failed);
+    expect(isDatabaseOutage(error)).toBe(true);
+    await eventually(() => db.execute(sql`select 1`).catch(() => undefined));
+    await close();
+    line.close();
+  }, 20_000);
 });
 
 describe.skipIf(url === '')('a connection that Postgres ends', () => {
