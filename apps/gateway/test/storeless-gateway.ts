@@ -81,12 +81,18 @@ const failing = (name: string, asked: string[]): unknown =>
       get: (_target, property) => {
         // The gateway compares its clock with Redis' now and then.
         if (property === 'time') return () => Promise.reject(new Error('no clock'));
-        const ask = (command?: { readonly toWritable: () => string }) => {
-          // Refused calls whose token is good wait for Redis, and are sent again each second.
-          if (!command?.toWritable().includes('}:refused\r\n')) asked.push(`${name}.${String(property)}`);
-          throw new Error('this store only notes that it was asked');
-        };
-        return property === 'sendCommand' ? ask : ask();
+        // As of a client that is connecting.
+        if (property === 'stream') return undefined;
+        const refused = new Error('this store only notes that it was asked');
+        const note = () => asked.push(`${name}.${String(property)}`);
+        if (property === 'evalsha')
+          return (...args: unknown[]) => {
+            // Refused calls whose token is good wait for Redis, and are sent again each second.
+            if (!args.some((each) => String(each).endsWith('}:refused'))) note();
+            return Promise.reject(refused);
+          };
+        note();
+        throw refused;
       },
     },
   );
