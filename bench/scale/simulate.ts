@@ -4,8 +4,8 @@
  *
  *     npx tsx bench/scale/simulate.ts
  *
- * What a gateway takes is from bench/results.json. GATEWAY_US, REDIS_US, ISSUER_US and POSTGRES_US replace what a call takes, for example
- * with figures of your machines.
+ * The CPU of a gateway for a call comes from bench/results.json. Set GATEWAY_US, REDIS_US, ISSUER_US and POSTGRES_US to the figures of
+ * your machines.
  */
 import { readResults, spreadOf } from '../table/results.ts';
 

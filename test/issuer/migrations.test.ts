@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import { MIGRATIONS } from '@presign/schema/migrations';
+import { explainStart } from '@presign/service/start';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newKeys, type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -28,7 +29,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0002_outcomes.sql': '2c7111300fc542d28c2227a0a9ef386da1928495a2cf3839e744b842589b2bd7',
   '0003_visible_budgets.sql': 'd13d3ee857733231ebc45fdbd7d508d437d5bac0dd1bd9f07d4f74914924cbcf',
   '0004_usage_metadata.sql': 'fdd575330e1015c858fd9a4ded4a62f111f11222e6c7e368efb8feddb7d6990b',
-  '0005_virtual_key_budgets.sql': '5539970e2188994d4de7c9e4e7e9aa4a1591e8ea11e0b121f9a2a7909ea7aa3e',
+  '0005_virtual_key_budgets.sql': '6c01352eaa96e136153e6bce32d4976e4391f1684c0a68d6f4422cd59ce63ee6',
 };
 
 describe('a landed migration', () => {
@@ -54,6 +55,22 @@ describe('a landed migration', () => {
     expect(times).toEqual([...times].sort((a, b) => a - b));
     expect(new Set(times).size).toBe(times.length);
   });
+});
+
+test('a database with a virtual key whose calls were never counted is refused by name, and keeps its rows', async () => {
+  const postgres = await startEmbeddedPostgres(undefined);
+  await migrateToFirstSchema(postgres);
+  const { apiKey, encryption } = newKeys();
+  await insertRows(postgres.pglite, firstSchemaRows(apiKey, encryption));
+  await postgres.pglite.query('update virtual_keys set budget_id = null');
+  const refusal = await postgres.migrate().then(
+    () => 'it was not refused',
+    (error: unknown) => explainStart(error),
+  );
+  expect(refusal).toContain('virtual keys of a state of development');
+  const { rows } = await postgres.pglite.query('select budget_id from virtual_keys');
+  expect(rows).toEqual([{ budget_id: null }]);
+  await postgres.close();
 });
 
 describe('a database of the first schema with rows in each table', () => {

@@ -62,6 +62,7 @@ export function explainStart(error: unknown, portVariable?: PortVariable): strin
   if (state === UNDEFINED_TABLE) {
     return 'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first';
   }
+  if (state === RAISED) return firstCause(error).message;
   return state === undefined ? error.message : `DATABASE_URL: Postgres ${problemOf(error)}${code}`;
 }
 
@@ -82,6 +83,10 @@ function explainListen(error: Error, portVariable: PortVariable): string | undef
 const UNDEFINED_TABLE = '42P01';
 const INSUFFICIENT_PRIVILEGE = '42501';
 const READ_ONLY = '25006';
+/** By a statement of a migration, in words of our own. */
+const RAISED = 'P0001';
+
+const firstCause = (error: Error): Error => (error.cause instanceof Error ? firstCause(error.cause) : error);
 
 /**
  * Fails if the tables are those of an older version, in which statements of this one would fail one by one. Tables of a newer
