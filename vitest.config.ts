@@ -34,7 +34,7 @@ const foreign = Boolean(process.env.TEST_FOREIGN);
 const ANY_ENGINE = [
   '{browser,console,deploy,docs,knowledge,prices,sdk}/**/!(*.long|operate).test.ts',
   'attacks/!(endless-answers|issuer|replays).test.ts',
-  'client/{give,mcp-config,retries,sdk-options}.test.ts',
+  'client/{give,mcp-config,read-commands,retries,sdk-options}.test.ts',
   'e2e/{ipv6,proxy-logs,public-path,sample,traces}.test.ts',
   'gateway/!(close|last-call|leases|models.security|redis-full|redis-outage|role-switch|seeds|slow-clock|uses).test.ts',
   'issuer/{authority.security,openapi}.test.ts',

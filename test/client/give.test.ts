@@ -1,62 +1,29 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { codeIn } from '../docs/fences.ts';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
-
-const CLIENT = fileURLToPath(new URL('../../packages/client/', import.meta.url));
-const { bin } = JSON.parse(readFileSync(join(CLIENT, 'package.json'), 'utf8')) as {
-  bin: { presign: string };
-};
+import { type InstalledCommand, installCommand } from './installed-command.ts';
 
 let local: Local;
-/** The package as it is published. */
-let folder: string;
+let command: InstalledCommand;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'presign-client-'));
-  mkdirSync(join(folder, 'bin'));
-  for (const file of ['package.json', bin.presign]) copyFileSync(join(CLIENT, file), join(folder, file));
-  const tsc = createRequire(join(CLIENT, 'package.json')).resolve('typescript/bin/tsc');
-  const options = ['-p', join(CLIENT, 'tsconfig.dist.json'), '--outDir', join(folder, 'dist')];
-  const built = spawnSync(process.execPath, [tsc, ...options], { encoding: 'utf8' });
-  expect([built.status, built.stdout]).toEqual([0, '']);
+  command = installCommand();
   local = await startLocalForDocs();
   // A compiler and two services start: on a machine that runs much else this takes minutes.
 }, 600_000);
 afterAll(async () => {
   await local?.close();
-  rmSync(folder, { recursive: true });
+  command.remove();
 });
 
-type Ran = { readonly code: number | null; readonly out: string; readonly note: string };
-
-/** Runs the command to its end while the services in this process answer it. */
-async function presign(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [join(folder, bin.presign), ...args], {
-    env: {
-      ISSUER_URL: `http://127.0.0.1:${local.issuerPort}`,
-      PRESIGN_API_KEY: local.keys.apiKey,
-      ...env,
-    },
+const presign = (args: readonly string[], env: Record<string, string> = {}) =>
+  command.run(args, {
+    ISSUER_URL: `http://127.0.0.1:${local.issuerPort}`,
+    PRESIGN_API_KEY: local.keys.apiKey,
+    ...env,
   });
-  const [out, note, code] = await Promise.all([
-    textOf(child.stdout),
-    textOf(child.stderr),
-    new Promise<number | null>((resolve) => child.once('close', resolve)),
-  ]);
-  return { code, out, note };
-}
-
-async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
-  let text = '';
-  for await (const chunk of stream) text += String(chunk);
-  return text;
-}
 
 const SANDBOX = ['--provider', 'sandbox', '--model', 'sandbox-1'];
 /** The address in the settings, and the token if it is not in the address. */
@@ -244,8 +211,9 @@ describe('without --model', () => {
 });
 
 test.each([
-  [[], 2, 'Usage: presign give DOLLARS'],
-  [['take', '5'], 2, 'unknown command "take"'],
+  [[], 2, 'Usage: presign COMMAND'],
+  [['give', '--help'], 0, 'Usage: presign give DOLLARS'],
+  [['take', '5'], 2, 'there is no command "take"'],
   [['give'], 2, 'DOLLARS is missing'],
   [['give', '5'], 2, '--for: expected one of claude-code, codex'],
   [['give', '5', '--for', 'emacs'], 2, '--for: expected one of'],

@@ -13,6 +13,7 @@ export async function presign(args: readonly string[], env: Env = {}, input = ''
   const code = await runCli(args, {
     env,
     input: async () => input,
+    localKey: () => undefined,
     out: (line) => {
       out += `${line}\n`;
     },

@@ -56,6 +56,7 @@ test('a list that does not wait cannot be accepted', async () => {
   const io = {
     env: { DATABASE_URL: databaseUrl },
     input: async () => '',
+    localKey: () => undefined,
     out: () => {},
     note: (line: string) => void notes.push(line),
   };

@@ -1,50 +1,10 @@
-import { createPresign } from './create-presign.ts';
 import type { Presign } from './methods.ts';
 import { newestPriced } from './newest-priced.ts';
 import { PresignError } from './presign-error.ts';
+import { CommandError, connect, type Io, UsageError } from './terminal.ts';
 import { MCP_TOOLS, TOOLS, type Tool } from './tool-settings.ts';
 
-/** The input and output of the command. */
-export type Io = {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Writes a line of the result to standard output. */
-  readonly out: (line: string) => void;
-  /** Writes a line for a person to standard error. */
-  readonly note: (line: string) => void;
-};
-
-/** A command with wrong options: exit code 2. */
-class UsageError extends Error {}
-
-/** A command that failed: one line for a person, exit code 1. */
-class CommandError extends Error {}
-
-/**
- * Runs `presign give …`: issues a URL, and prints the settings of the tool that will call it.
- * @returns the exit code: 0 done, 1 failed, 2 not understood
- */
-export async function runCommand(args: readonly string[], io: Io): Promise<number> {
-  const [command, ...rest] = args;
-  if (command === undefined || args.includes('--help') || args.includes('-h')) {
-    io.out(HELP);
-    return command === undefined ? 2 : 0;
-  }
-  try {
-    if (command !== 'give') throw new UsageError(`unknown command "${command}": expected give`);
-    await give(readAsked(rest), io);
-    return 0;
-  } catch (error) {
-    io.note(`presign: ${explain(error)}`);
-    return error instanceof UsageError ? 2 : 1;
-  }
-}
-
-function explain(error: unknown): string {
-  const known = [UsageError, CommandError, PresignError, TypeError].some((kind) => error instanceof kind);
-  return known ? (error as Error).message : 'failed';
-}
-
-const HELP = `Usage: presign give DOLLARS --for TOOL [options]
+export const GIVE_HELP = `Usage: presign give DOLLARS --for TOOL [options]
 
 Issues a URL that may spend this many dollars, and prints the settings to paste into the tool.
 
@@ -58,8 +18,7 @@ Issues a URL that may spend this many dollars, and prints the settings to paste 
   --mcp NAME=URL      gives this MCP server instead of a model; may be repeated. With it, --for takes
                       ${[...MCP_TOOLS.keys()].join(', ')}
 
-Variables: ISSUER_URL (default http://127.0.0.1:8787), PRESIGN_API_KEY with the scope presign. Without
---virtual-key also PROVIDER_API_KEY, the provider's key. Standard output contains only the settings.`;
+Without --virtual-key, PROVIDER_API_KEY is the provider's key. Standard output contains only the settings.`;
 
 /** The command line after parsing. */
 type Asked = {
@@ -142,11 +101,14 @@ function readServer(text: string): { name: string; url: string } {
   return { name, url };
 }
 
-async function give(asked: Asked, { env, out, note }: Io): Promise<void> {
-  const apiKey = env.PRESIGN_API_KEY;
-  if (!apiKey)
-    throw new CommandError('PRESIGN_API_KEY is not set. Set it to an API key with the scope presign.');
-  const presign = createPresign({ url: env.ISSUER_URL || 'http://127.0.0.1:8787', apiKey });
+/**
+ * `presign give`: issues a URL, and prints the settings of the tool that will call it.
+ * @throws UsageError, CommandError, PresignError
+ */
+export async function give(args: readonly string[], io: Io): Promise<void> {
+  const asked = readAsked(args);
+  const { env, out, note } = io;
+  const presign = connect(io, 'presign');
   const given =
     asked.servers.length > 0
       ? await giveServers(presign, asked)

@@ -7,6 +7,8 @@ export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** All of standard input. */
   readonly input: () => Promise<string>;
+  /** The API key that `pnpm start` wrote, if the command runs where it keeps its data. */
+  readonly localKey: () => string | undefined;
   /** Writes a line of the result to standard output. */
   readonly out: (line: string) => void;
   /** Writes a line for a person to standard error. */
@@ -112,16 +114,25 @@ export async function readSecret(io: Io): Promise<string> {
 
 const PROGRAM = 'pnpm presign';
 
-/** The help text that lists all commands. */
-export function overview(commands: readonly Command[]): string {
-  const lines = aligned(commands.map((command) => [usage(command), command.summary]));
+/**
+ * The help text that lists all commands.
+ * @param asking commands that need no store, and their summaries
+ */
+export function overview(commands: readonly Command[], asking: readonly (readonly string[])[]): string {
+  const lines = aligned([...asking, ...commands.map((command) => [usage(command), command.summary])]);
+  const indented = lines.map((line) => `  ${line}`);
   return [
     `Usage: ${PROGRAM} COMMAND`,
     '',
-    ...lines.map((line) => `  ${line}`),
+    'Commands that ask an issuer over its API (ISSUER_URL, PRESIGN_API_KEY), and work with pnpm start as it is:',
     '',
-    `${PROGRAM} COMMAND --help explains a command. Commands use DATABASE_URL, REDIS_URL and the other variables of the`,
-    'issuer. Exit codes: 0 done, 1 failed, 2 wrong options or arguments.',
+    ...indented.slice(0, asking.length),
+    '',
+    'Commands that work on the stores (DATABASE_URL, REDIS_URL and the other variables of the issuer):',
+    '',
+    ...indented.slice(asking.length),
+    '',
+    `${PROGRAM} COMMAND --help explains a command. Exit codes: 0 done, 1 failed, 2 wrong options or arguments.`,
     '',
   ].join('\n');
 }

@@ -1,3 +1,4 @@
+import { ASKING, isAsking, runCommand as runAsking } from '@presign/client/command';
 import { KNOWLEDGE } from '@presign/providers/keep-knowledge';
 import { acceptList, type ListKind, storedLists } from '@presign/providers/keep-list';
 import { PRICES } from '@presign/providers/keep-prices';
@@ -98,16 +99,17 @@ const COMMANDS: readonly Command[] = [
   DOCTOR,
 ];
 
-/** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */
+/** Runs `presign COMMAND`, which asks an issuer, or works on the stores directly as its operator. Returns the exit code. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   const [first = '--help'] = args;
   if (first === '--help' || first === '-h' || first === 'help') {
-    io.out(overview(COMMANDS));
+    io.out(overview(COMMANDS, ASKING));
     return 0;
   }
+  if (isAsking(first)) return runAsking(args, io);
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, i) => args[i] === word));
   if (!command) {
-    io.note(`presign: there is no command "${args.join(' ').slice(0, 80)}"\n\n${overview(COMMANDS)}`);
+    io.note(`presign: there is no command "${args.join(' ').slice(0, 80)}"\n\n${overview(COMMANDS, ASKING)}`);
     return 2;
   }
   return runCommand(command, args.slice(command.name.split(' ').length), io);
