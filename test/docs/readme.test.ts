@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { codeIn } from './fences.ts';
@@ -6,7 +7,7 @@ import { type Local, startLocalForDocs } from './local.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 const [issue = '', call = ''] = codeIn(readme, 'bash');
-const [sdk = ''] = codeIn(readme, 'ts');
+const [sdk = ''] = codeIn(readme, 'js');
 const [refusal = ''] = codeIn(readme, 'json');
 
 /** The limit of the first snippet: 5 cents. */
@@ -25,7 +26,8 @@ afterAll(() => local.close());
 
 test('the page has the snippets that these tests run', () => {
   expect(codeIn(readme, 'bash')).toHaveLength(2);
-  expect(codeIn(readme, 'ts')).toHaveLength(1);
+  expect(codeIn(readme, 'js')).toHaveLength(1);
+  expect(codeIn(readme, 'python')).toHaveLength(1);
   expect(codeIn(readme, 'json')).toHaveLength(1);
 });
 
@@ -37,9 +39,8 @@ test('the first curl issues a URL', async () => {
 });
 
 test('the SDK prints what the model said', async () => {
-  const printed = await local.run(process.execPath, ['--input-type=module', '-e', sdk], {
-    PRESIGNED_URL: presignedUrl,
-  });
+  writeFileSync(join(local.folder, 'call.mjs'), sdk);
+  const printed = await local.run(process.execPath, ['call.mjs'], { PRESIGNED_URL: presignedUrl });
   expect(printed).toContain('Hello');
   await nothingHeld();
 });
