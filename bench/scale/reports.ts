@@ -1,7 +1,7 @@
 /**
  * Measures how long `POST /v1/presign` takes alone, and while six reports of its account run at once: `GET /v1/usage` by user and
- * day over all calls, one after the other in each of six loops. The rounds alternate. Prints the median and the 99th percentile, and how long
- * one report takes alone. Sums by day are made first, as the sweep of a running issuer makes them, up to `BEHIND_HOURS` ago.
+ * day over all calls, one after the other in each of six loops. The rounds alternate. Prints the median and the 99th percentile, how long
+ * one report takes alone, also in time zones, and the bytes of the sums. Sums by day are made first, as the sweep of a running issuer makes them, up to `BEHIND_HOURS` ago.
  *
  *     TEST_DATABASE_URL=postgres://… CALLS=10000000 npx tsx bench/scale/reports.ts
  *
@@ -14,6 +14,7 @@ import postgres from 'postgres';
 const CALLS = Number(process.env.CALLS ?? 500_000);
 const BEHIND_HOURS = Number(process.env.BEHIND_HOURS ?? 0);
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
+const USERS = Number(process.env.USERS ?? 1_000);
 const ASKED = 200;
 const REPORTS = 6;
 
@@ -25,14 +26,32 @@ const ASK = JSON.stringify({ provider: 'openai', path: '/v1/chat/completions', c
 await sql`insert into ledger (hold_id, account_id, session_id, grant_id, provider, model, external_user, uses, cost_microusd,
     input_tokens, output_tokens, status, outcome, started_at, settled_at)
   select gen_random_uuid(), (select account_id from api_keys limit 1), gen_random_uuid(), gen_random_uuid(), 'openai', 'gpt-4o-mini',
-    'user-' || n % 1000, 1, 300, 250, 450, 200, 'settled', at, at
+    'user-' || n % ${USERS}::int, 1, 300, 250, 450, 200, 'settled', at, at
   from generate_series(1, ${CALLS}::int) n, lateral (select now() - n * interval '28 days' / ${CALLS}::int as at) t`;
-const summing = performance.now();
+const written = async () =>
+  Number((await sql`select pg_current_wal_lsn() - '0/0'::pg_lsn as bytes`)[0]?.bytes);
+const [summing, before] = [performance.now(), await written()];
 await sumAll(stack, Date.now() - BEHIND_HOURS * 3_600_000);
-console.log(`summed in ${((performance.now() - summing) / 1000).toFixed(0)} s`);
+const [took, wal] = [(performance.now() - summing) / 1000, (await written()) - before];
+await sql`vacuum full usage_days`;
+const [size] =
+  await sql`select count(*)::int as sums, (pg_total_relation_size('usage_days') / ${CALLS}::float8)::float8 as bytes,
+  (sum(pg_column_size(pieces) + pg_column_size(running)) / ${CALLS}::float8)::float8 as pieces from usage_days`;
+console.log(
+  `${CALLS} calls summed in ${took.toFixed(0)} s, ${(wal / CALLS).toFixed(0)} bytes of WAL a call; ${size?.sums} sums take ` +
+    `${size?.bytes.toFixed(1)} bytes a call, of them ${size?.pieces.toFixed(1)} for pieces`,
+);
 await sql`vacuum analyze`;
-for (const by of ['external_user,day', 'external_user', 'day', 'model,month'])
-  console.log(`one report by ${by}: ${(await reportTimes(by)).map((each) => each.toFixed(0)).join(', ')} ms`);
+for (const asked of [
+  ...['external_user,day', 'external_user', 'day', 'model,month'].map((by) => `group_by=${by}`),
+  ...['Europe/Berlin', 'Asia/Kolkata', 'Asia/Kathmandu'].flatMap((zone) =>
+    ['external_user,day', 'day', 'month'].map((by) => `group_by=${by}&timezone=${zone}`),
+  ),
+  `group_by=external_user&from=${Math.floor(Date.now() / 1000) - 20 * 86_400 - 4_321}.5`,
+])
+  console.log(
+    `one report, ${asked}: ${(await reportTimes(asked)).map((each) => each.toFixed(0)).join(', ')} ms`,
+  );
 
 const found = { alone: [] as number[], 'under six reports': [] as number[] };
 let reports = 0;
@@ -72,11 +91,11 @@ async function presign(): Promise<number[]> {
 }
 
 /** How long each of five reports takes, in ms. */
-async function reportTimes(by: string): Promise<number[]> {
+async function reportTimes(asked: string): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < 5; i++) {
     const began = performance.now();
-    const answer = await fetch(`${stack.issuerUrl}/v1/usage?group_by=${by}`, { headers });
+    const answer = await fetch(`${stack.issuerUrl}/v1/usage?${asked}`, { headers });
     await answer.arrayBuffer();
     if (answer.status !== 200) throw new Error(`report: ${answer.status}`);
     times.push(performance.now() - began);

@@ -15,8 +15,15 @@ const START = Date.parse('2026-01-30T00:00:00Z');
 /** No ledger row refers to a row of its API key. */
 const API_KEYS: readonly string[] = [randomUUID(), randomUUID()];
 const oneOf = <T>(random: Random, values: readonly T[]) => values[random.int(0, values.length - 1)] as T;
-/** From 11 hours behind UTC to 14 ahead, and half an hour between. */
-const ZONES = ['Pacific/Pago_Pago', 'America/New_York', 'Asia/Kolkata', 'Pacific/Kiritimati', 'UTC'];
+/** From 11 hours behind UTC to 14 ahead, and half and quarter hours between. */
+const ZONES = [
+  'Pacific/Pago_Pago',
+  'America/New_York',
+  'Asia/Kolkata',
+  'Asia/Kathmandu',
+  'Pacific/Kiritimati',
+  'UTC',
+];
 /** Moments close to both ends of each day of four. */
 const moment = (random: Random) =>
   START + random.int(0, 4) * DAY + oneOf(random, [-1, 0, 1, random.int(2, DAY - 2)]);

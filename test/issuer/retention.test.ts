@@ -14,7 +14,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
 import { canMount, makeSmallDisk } from '../outages/small-disk.ts';
 import { refused } from './ask.ts';
-import { addToLedger, csv, fresh, get, type Query, type Reader, row } from './ask-usage.ts';
+import { addToLedger, csv, fresh, get, type Query, type Reader, report, row } from './ask-usage.ts';
 import { randomLedger, randomQuery } from './random-ledger.ts';
 import { rowsIn, type Sweeps, startSweeps } from './sweeps.ts';
 
@@ -94,7 +94,7 @@ test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
   },
 );
 
-test('a question about parts of a day, sessions or requests is refused for days of which only sums are left', async () => {
+test('a question about parts of an hour, sessions or requests is refused for days of which only sums are left', async () => {
   const of = await fresh(stack);
   const sessionId = randomUUID();
   const old = row(of, { sessionId, settledAt: new Date('2026-01-01T12:00:00Z') });
@@ -102,8 +102,8 @@ test('a question about parts of a day, sessions or requests is refused for days 
   await sweepCalls(of, 32);
   const range = { from: '2026-01-01T00:00:00Z', to: '2026-01-03T00:00:00Z' };
   for (const [param, query] of [
-    ['from', { ...range, from: '2026-01-01T12:00:00Z' }],
-    ['to', { ...range, to: '2026-01-01T12:00:01Z' }],
+    ['from', { ...range, from: '2026-01-01T12:00:00.001Z' }],
+    ['to', { ...range, to: '2026-01-01T12:20:00Z' }],
     ['session_id', { ...range, session_id: sessionId }],
     ['request_id', { ...range, request_id: randomUUID() }],
     ['group_by', { ...range, group_by: 'session_id' }],
@@ -114,6 +114,15 @@ test('a question about parts of a day, sessions or requests is refused for days 
   const yesterday = new Date(Date.now() - DAY_MS).toISOString();
   for (const query of [range, { from: '0' }, { from: yesterday, group_by: 'session_id' }])
     expect((await get(of, query)).status).toBe(200);
+  for (const [from, to, calls] of [
+    ['00:00', '12:00', 0],
+    ['12:00', '13:00', 1],
+    ['11:15', '18:15', 1],
+    ['13:00', '18:30', 0],
+  ])
+    expect(
+      (await report(of, { from: `2026-01-01T${from}:00Z`, to: `2026-01-01T${to}:00Z` })).total,
+    ).toMatchObject({ calls });
 });
 
 /** A call in a usage stream, as `settle` leaves it. */

@@ -1,10 +1,11 @@
-import { ledger, usageMarks } from '@presign/schema/ledger-tables';
-import { and, eq, notInArray, sql } from 'drizzle-orm';
+import { DAY_STARTS, startOfDay } from '@presign/schema';
+import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { refused } from './ask.ts';
-import { addToLedger, fresh, get, type Reader, report, row } from './ask-usage.ts';
+import { addToLedger, csv, fresh, get, type Reader, report, row } from './ask-usage.ts';
 import { startSweeps } from './sweeps.ts';
 
 let stack: Stack;
@@ -88,26 +89,67 @@ describe('months of a zone', () => {
     ]);
   });
 
-  test('read of the ledger only the days in which a month ends, once days are summed', async () => {
-    const of = await callsAt(...MOMENTS);
+  test.each(['day', 'month'])('read no call of the ledger once days are summed, by %s', async (unit) => {
+    const zones = [
+      'UTC',
+      'Asia/Kolkata',
+      'Asia/Kathmandu',
+      'America/New_York',
+      'Pacific/Kiritimati',
+      'Europe/London',
+    ];
+    const of = await callsAt(
+      ...MOMENTS,
+      '2026-03-29T22:30:00Z',
+      '2026-03-29T23:30:00Z',
+      '2026-03-29T00:30:00Z',
+    );
+    const answers = () =>
+      Promise.all(
+        zones.map((timezone) =>
+          csv(of, { from: '2026-01-01', to: '2026-05-01', timezone, group_by: `external_user,${unit}` }),
+        ),
+      );
+    const before = await answers();
     await summed(of);
-    const day = sql<string>`(${ledger.settledAt} at time zone 'UTC')::date::text`;
+    await stack.db.delete(ledger).where(eq(ledger.accountId, of.account));
     await stack.db
-      .delete(ledger)
-      .where(and(eq(ledger.accountId, of.account), notInArray(day, ['2026-01-31', '2026-02-28'])));
-    expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
+      .update(usageMarks)
+      .set({ keptFrom: new Date('2026-06-01') })
+      .where(eq(usageMarks.accountId, of.account));
+    expect(await answers()).toEqual(before);
+    expect(new Set(before).size).toBeGreaterThan(1);
   });
 
-  test('are refused for days that are kept as sums alone', async () => {
+  test('are read of the ledger for days that were summed before days had pieces, and refused once these calls are gone', async () => {
     const of = await callsAt(...MOMENTS);
     await summed(of);
+    const own = eq(usageMarks.accountId, of.account);
+    await stack.db
+      .update(usageDays)
+      .set({ pieces: [], running: [] })
+      .where(eq(usageDays.accountId, of.account));
+    await stack.db
+      .update(usageMarks)
+      .set({ dividedFrom: new Date('2026-06-01') })
+      .where(own);
+    expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
     await stack.db
       .update(usageMarks)
       .set({ keptFrom: new Date('2026-03-01') })
-      .where(eq(usageMarks.accountId, of.account));
+      .where(own);
     const asked = { from: '2026-01-01T00:00:00Z', to: '2026-05-01', group_by: 'month' };
     refused(await get(of, { ...asked, timezone: 'Asia/Kolkata' }), 'invalid_request', 'timezone');
     for (const timezone of ['UTC', 'Etc/UTC'])
       expect((await get(of, { ...asked, timezone })).status).toBe(200);
   });
+});
+
+test('days of every zone begin where days of UTC are divided', () => {
+  const begins = new Set<number>();
+  for (const zone of Intl.supportedValuesOf('timeZone'))
+    for (const month of ['01', '04', '07', '10'])
+      for (const year of [2020, 2026, 2036])
+        begins.add((startOfDay(`${year}-${month}-15`, zone).getTime() / 60_000) % 1440);
+  expect([...begins].toSorted((a, b) => a - b)).toEqual(DAY_STARTS);
 });

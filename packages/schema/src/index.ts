@@ -26,7 +26,7 @@ export { addressRange, idParams, type Pending, pendingAnswer } from './fields/fi
 export * from './fields/invalid-request.ts';
 export type { LimitRange } from './fields/limits.ts';
 export * from './fields/page.ts';
-export { startOfDay, startsOfMonths } from './fields/zones.ts';
+export { DAY_STARTS, type LocalPeriod, localPeriods, startOfDay } from './fields/zones.ts';
 export * from './json.ts';
 export * from './limit-kinds.ts';
 export * from './rate-limits.ts';

@@ -21,7 +21,8 @@ import type { IssuerEnv } from '../identity/caller.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { findMarks, isLocal, selectUsage, type UsageAsked, type UsageMarks } from './sum-calls.ts';
+import { type DividedRange, dayText, isDivision, type UsageMarks } from './divide-range.ts';
+import { divideAsked, findMarks, isLocal, selectUsage, type UsageAsked } from './sum-calls.ts';
 import { keyOf, refuseUndeclared } from './tags-asked.ts';
 
 /**
@@ -84,7 +85,7 @@ function rangeOf({ timezone, group_by: by = [], cursor, ...query }: UsageQuery, 
   const end = to ?? new Date(nowMs);
   const begin = from ?? new Date(Math.max(0, end.getTime() - USAGE_DAYS * DAY_MS));
   if (begin >= end) throw refuse('from', 'expected a time before to, or before now without it');
-  // The day in which a month ends is read from the ledger.
+  // Each of its days is read by itself.
   if (isLocal({ timezone, group_by: by }) && end.getTime() - begin.getTime() > LOCAL_DAYS_MAX * DAY_MS)
     throw refuse(
       'from',
@@ -143,10 +144,11 @@ async function sumUsage(
 ): Promise<void> {
   const summed = async (tx: Transaction) => {
     const marks = await findMarks(tx, accountId);
-    refuseParts(asked, marks);
+    const divided = divideAsked(asked, marks);
+    refuseParts(asked, marks, divided);
     // To compile a report takes Postgres longer than to sum it from days.
     await tx.execute(sql`set local jit = off`);
-    await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, marks)}`);
+    await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, divided)}`);
     // The first row is the total, which is also the only group where there are no dimensions.
     const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
     if (!total) throw new Error('Postgres returned no total');
@@ -176,18 +178,24 @@ async function readCursor(tx: Transaction, asked: UsageAsked, read: number): Pro
 }
 
 /** Refuses a question about calls that may be gone from the ledger, unless sums by day answer it. */
-function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs, sumsMs }: UsageMarks): void {
-  const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+function refuseParts(
+  { from, to, ...asked }: UsageAsked,
+  { keptMs, sumsMs, dividedMs }: UsageMarks,
+  { calls }: DividedRange,
+): void {
   if (from.getTime() < sumsMs)
     throw refuse(
       'from',
-      `calls before ${dayOf(sumsMs)} (UTC) and their sums are deleted; ask for a later from`,
+      `calls before ${dayText(sumsMs)} (UTC) and their sums are deleted; ask for a later from`,
     );
-  if (from.getTime() >= keptMs) return;
-  const before = `calls before ${dayOf(keptMs)} are kept as sums by day (UTC)`;
-  const isPart = (time: Date) => time.getTime() < keptMs && time.getTime() % DAY_MS !== 0;
-  for (const [param, time] of Object.entries({ from, to }))
-    if (isPart(time)) throw refuse(param, `${before}; ask for midnight`);
+  if (calls.every(([begin]) => begin >= keptMs)) return;
+  const before = `calls before ${dayText(keptMs)} are kept as sums by day (UTC)`;
+  for (const [param, time] of Object.entries({ from, to })) {
+    const ms = time.getTime();
+    const isWhole = ms >= dividedMs ? isDivision(ms) : ms % DAY_MS === 0;
+    const wanted = ms >= dividedMs ? 'a full hour' : 'midnight';
+    if (ms < keptMs && !isWhole) throw refuse(param, `${before}; ask for ${wanted}`);
+  }
   const ofCalls = {
     session_id: asked.session_id !== undefined,
     request_id: asked.request_id !== undefined,
@@ -195,7 +203,7 @@ function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs, sumsMs }: Usa
   };
   for (const [param, isAsked] of Object.entries(ofCalls))
     if (isAsked) throw refuse(param, `${before}, without session_id and request_id; ask for a later from`);
-  if (isLocal(asked)) throw refuse('timezone', `${before}; ask for a later from, or for UTC`);
+  throw refuse('timezone', `${before}; ask for a later from, or for UTC`);
 }
 
 /** The sums of a group as whole numbers in decimal digits. */

@@ -1,8 +1,10 @@
-import { startsOfMonths, UNFAILED, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
+import { UNFAILED, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, gte, lt, notInArray, type SQL, sql } from 'drizzle-orm';
+import { type DividedRange, dayText, divideRange, type PartOfDay, type UsageMarks } from './divide-range.ts';
 import { outcomeInSql } from './outcome-in-sql.ts';
+import { runningUntil, SUM_COLUMNS } from './pieces-in-sql.ts';
 import { hasTags, keyOf, tagIn } from './tags-asked.ts';
 
 /** The calls to sum, and the dimensions to group them by. */
@@ -22,7 +24,7 @@ type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
 /** The refund of an MCP call that the gateway refused, because Redis had not answered: so its charge is no call either. */
 const isRefusal = sql`${ledger.outcome} = 'refunded' and ${ledger.failure} = ${NEVER_HEARD}`;
-const SUMS_OF_CALLS: Sums = {
+export const SUMS_OF_CALLS: Sums = {
   calls: sql`count(*) filter (where ${isCall}) - count(*) filter (where ${isRefusal})`,
   uses: sql`sum(${ledger.uses})`,
   cost: sql`sum(${ledger.costMicrousd})`,
@@ -41,8 +43,23 @@ const SUMS_OF_DAYS: Sums = {
   output_tokens: sql`sum(${usageDays.outputTokens})`,
 };
 
+/** A sum of some pieces of a day, from the sums up to the last one and up to the one before the first. */
+const ofPart = (name: keyof typeof SUM_COLUMNS) => {
+  const place = sql.raw(String(Object.keys(SUM_COLUMNS).indexOf(name) + 1));
+  return sql`until.last[1][${place}] - until.before[1][${place}]`;
+};
+const SUMS_OF_PARTS: Sums = {
+  calls: sql`sum(${ofPart('calls')})`,
+  uses: sql`sum(${ofPart('uses')})`,
+  cost: sql`sum(${ofPart('cost')})`,
+  failed_calls: sql`coalesce(sum(${ofPart('calls')}) filter (where ${usageDays.outcome} not in (${UNFAILED_IN_SQL})), 0)`,
+  calls_of_unknown_cost: sql`sum(${ofPart('calls_of_unknown_cost')})`,
+  input_tokens: sql`sum(${ofPart('input_tokens')})`,
+  output_tokens: sql`sum(${ofPart('output_tokens')})`,
+};
+
 /** The dimensions that sums by day have, in the columns of `usageDays`. */
-const DAYS = {
+export const DAYS = {
   day: sql`${usageDays.day}`,
   provider: sql`${usageDays.provider}`,
   model: sql`${usageDays.model}`,
@@ -56,7 +73,7 @@ const DAYS = {
 } as const;
 
 /** All dimensions of calls. */
-const CALLS: Readonly<Record<keyof typeof DAYS | 'session_id', SQL>> = {
+export const CALLS: Readonly<Record<keyof typeof DAYS | 'session_id', SQL>> = {
   day: sql`(${ledger.settledAt} at time zone 'UTC')::date`,
   session_id: sql`${ledger.sessionId}`,
   provider: sql`${ledger.provider}`,
@@ -91,85 +108,97 @@ const daysIn = (zone: string): Columns => ({
 
 const MONTH = 'YYYY-MM';
 
-/** The marks of an account in milliseconds. All but the first are at a midnight in UTC. */
-export type UsageMarks = {
-  /** Calls before it are in the sums of their days, and later ones are not. */
-  readonly summedMs: number;
-  /** Calls before it may be gone from the ledger. */
-  readonly keptMs: number;
-  /** Sums before it are deleted, or about to be. */
-  readonly sumsMs: number;
+/** The same of parts of days, which are each in one day of the zone. */
+const PARTS: Columns = {
+  ...DAYS,
+  day: sql`part.local_day::date`,
+  month: sql`to_char(part.local_day::date, ${sql.raw(`'${MONTH}'`)})`,
 };
 
 /** Reads the marks of an account. The report must be of the same snapshot. */
 export async function findMarks(tx: Transaction, accountId: string): Promise<UsageMarks> {
   const [row] = await tx.select().from(usageMarks).where(eq(usageMarks.accountId, accountId));
   const msOf = (mark: Date | null | undefined) => mark?.getTime() ?? Number.NEGATIVE_INFINITY;
-  return { summedMs: msOf(row?.summedUntil), keptMs: msOf(row?.keptFrom), sumsMs: msOf(row?.sumsFrom) };
+  return {
+    summedMs: msOf(row?.summedUntil),
+    keptMs: msOf(row?.keptFrom),
+    sumsMs: msOf(row?.sumsFrom),
+    dividedMs: msOf(row?.dividedFrom),
+  };
 }
 
-const DAY_MS = 86_400_000;
-const floorDay = (ms: number) => Math.floor(ms / DAY_MS) * DAY_MS;
-const ceilDay = (ms: number) => Math.ceil(ms / DAY_MS) * DAY_MS;
+/** How a report divides its range into calls and sums. */
+export function divideAsked(asked: UsageAsked, marks: UsageMarks): DividedRange {
+  const { group_by: by, timezone, request_id: requestId, session_id: sessionId } = asked;
+  const [from, to] = [asked.from.getTime(), asked.to.getTime()];
+  // Sums know no sessions and no requests.
+  if (requestId !== undefined || sessionId !== undefined || by.includes('session_id'))
+    return { calls: [[from, to]], days: undefined, parts: [] };
+  const unit = by.includes('day') ? ('day' as const) : ('month' as const);
+  return divideRange({ from, to, local: isLocal(asked) ? { zone: timezone, unit } : undefined }, marks);
+}
 
 /**
- * Selects an account's total, and after it the groups in order, all or those after a page: from the ledger, and whole days
- * from their sums.
+ * Selects an account's total, and after it the groups in order, all or those after a page: from the ledger, from sums of whole days, and
+ * from sums of pieces of days.
  */
-export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: UsageMarks): SQL {
-  const { group_by: by, request_id: requestId, timezone } = asked;
-  const [from, to] = [asked.from.getTime(), asked.to.getTime()];
-  const [calls, days] = [callsIn(timezone), daysIn(timezone)];
-  // Sums by day know no sessions, no requests, and no days of another zone.
-  const ofCalls =
-    requestId !== undefined ||
-    asked.session_id !== undefined ||
-    by.includes('session_id') ||
-    (isLocal(asked) && by.includes('day'));
-  const first = ceilDay(from);
-  // The sums of the day of the mark have its calls before the mark.
-  const end = ofCalls ? first : to < summedMs ? floorDay(to) : summedMs;
-  const divided = isLocal(asked) ? daysOfTwoMonths(first, ceilDay(end), timezone) : [];
-  const ranges = end > first ? [[from, first] as const, [end, to] as const] : [[from, to] as const];
-  for (const day of divided) ranges.push([day, Math.min(day + DAY_MS, end)] as const);
-  const parts = ranges.map(([begin, until]) => {
-    const which = and(
-      eq(ledger.accountId, accountId),
-      gte(ledger.settledAt, new Date(begin)),
-      lt(ledger.settledAt, new Date(until)),
-      requestId === undefined ? undefined : eq(ledger.requestId, requestId),
-      filter(asked, calls),
-    );
-    return sumBy(pick(by, calls), SUMS_OF_CALLS, sql`${ledger} where ${which}`);
-  });
-  if (end > first) {
+export function selectUsage(accountId: string, asked: UsageAsked, { calls, days, parts }: DividedRange): SQL {
+  const { group_by: by, timezone } = asked;
+  const selected = calls.map(([from, to]) => sumCalls(accountId, asked, from, to));
+  if (days) {
     const which = and(
       eq(usageDays.accountId, accountId),
-      gte(usageDays.day, dayOf(first)),
-      lt(usageDays.day, dayOf(ceilDay(end))),
-      divided.length > 0 ? notInArray(usageDays.day, divided.map(dayText)) : undefined,
-      filter(asked, days),
+      gte(usageDays.day, dayOf(days.from)),
+      lt(usageDays.day, dayOf(days.to)),
+      days.without.length > 0 ? notInArray(usageDays.day, days.without.map(dayText)) : undefined,
+      filter(asked, daysIn(timezone)),
     );
-    parts.push(sumBy(pick(by, days), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
+    selected.push(sumBy(pick(by, daysIn(timezone)), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
   }
-  const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(parts, sql` union all `)})
+  if (parts.length > 0)
+    selected.push(sumBy(pick(by, PARTS), SUMS_OF_PARTS, partsOfDays(accountId, asked, parts)));
+  // Without a call and a sum, a report has its total all the same.
+  if (selected.length === 0) selected.push(sumCalls(accountId, asked, 0, 0));
+  const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(selected, sql` union all `)})
     as usage ${by.length > 0 ? sql`group by grouping sets ((${list(by.map(named))}), ())` : sql``}`;
   const wanted = asked.after ? sql`where is_total = 1 or ${isAfter(by, asked.after)}` : sql``;
   return sql`select *, (count(*) over () - 1)::text as groups, ${IS_HUGE} from (${groups}) as usage ${wanted}
     order by ${list([sql`is_total desc`, ...by.map(named)])}`;
 }
 
-/** The days of UTC between these in which a month of the zone ends: their sums are of two months. */
-function daysOfTwoMonths(first: number, end: number, zone: string): number[] {
-  if (end <= first) return [];
-  const starts = startsOfMonths(new Date(first), new Date(end), zone).map((start) => start.getTime());
-  return starts.filter((start) => start !== floorDay(start)).map(floorDay);
+function sumCalls(accountId: string, asked: UsageAsked, from: number, to: number): SQL {
+  const calls = callsIn(asked.timezone);
+  const which = and(
+    eq(ledger.accountId, accountId),
+    gte(ledger.settledAt, new Date(from)),
+    lt(ledger.settledAt, new Date(to)),
+    asked.request_id === undefined ? undefined : eq(ledger.requestId, asked.request_id),
+    filter(asked, calls),
+  );
+  return sumBy(pick(asked.group_by, calls), SUMS_OF_CALLS, sql`${ledger} where ${which}`);
 }
 
-const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+/** Sums by day with the parts of their day in which they have calls, and with the sums up to the end of each part and up to its beginning. */
+function partsOfDays(accountId: string, asked: UsageAsked, parts: readonly PartOfDay[]): SQL {
+  const days = parts.map(({ day }) => day).toSorted();
+  const rows = sql`json_to_recordset(${JSON.stringify(parts)}::json) as part (day date, first smallint, last smallint, local_day text)`;
+  return sql`${rows} join ${usageDays} on ${usageDays.day} = part.day
+    cross join lateral (select width_bucket(part.last, ${usageDays.pieces}) as last,
+      width_bucket((part.first - 1)::smallint, ${usageDays.pieces}) as before offset 0) as place
+    cross join lateral (select ${runningUntil('usage_days', sql`place.last`)} as last,
+      ${runningUntil('usage_days', sql`place.before`)} as before offset 0) as until
+    where ${and(
+      eq(usageDays.accountId, accountId),
+      gte(usageDays.day, sql`${days[0]}::date`),
+      sql`${usageDays.day} <= ${days.at(-1)}::date`,
+      sql`place.last > place.before`,
+      filter(asked, PARTS),
+    )}`;
+}
+
 const dayOf = (ms: number) => sql`(${new Date(ms).toISOString()}::timestamptz at time zone 'UTC')::date`;
-const named = (name: string) => sql`usage.${sql.identifier(name)}`;
-const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
+export const named = (name: string) => sql`usage.${sql.identifier(name)}`;
+export const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
 export const as = (value: SQL, name: string) => sql`${value} as ${sql.identifier(name)}`;
 /** As text, by which groups are ordered and a page continues. */
 const shown = (name: UsageDimension) => as(sql`${named(name)}::text`, name);
@@ -194,16 +223,16 @@ function isAfter(by: readonly UsageDimension[], group: readonly (string | null)[
   return sql.join(beyond, sql` or `);
 }
 
-type Column = readonly [name: string, value: SQL];
+export type Column = readonly [name: string, value: SQL];
 
-const pick = (names: readonly string[], from: Columns): Column[] =>
+export const pick = (names: readonly string[], from: Columns): Column[] =>
   names.map((name) => {
     const key = keyOf(name);
     return [name, (key === undefined ? from[name] : tagIn(from.tags, key)) ?? sql`null`];
   });
 
 /** Sums rows by these columns. */
-function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
+export function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
   const selected = [...columns, ...Object.entries(sums)].map(([name, value]) => as(value, name));
   const groups = sql.raw(columns.length > 0 ? `group by ${columns.map((_, i) => i + 1).join(', ')}` : '');
   return sql`select ${list(selected)} from ${rows} ${groups}`;
@@ -226,50 +255,4 @@ function filter(asked: UsageAsked, from: Columns): SQL | undefined {
     hasTags(from.tags, asked.metadata),
     ...wanted.map(([name, value]) => (value === undefined ? undefined : sql`${from[name]} = ${value}`)),
   );
-}
-
-/** The columns of the sums that days have. Calls that failed follow from their outcome. */
-const SUM_COLUMNS = {
-  calls: 'calls',
-  uses: 'uses',
-  cost: 'cost_microusd',
-  calls_of_unknown_cost: 'calls_of_unknown_cost',
-  input_tokens: 'input_tokens',
-  output_tokens: 'output_tokens',
-} as const;
-
-const SUM_NAMES = Object.values(SUM_COLUMNS);
-
-/**
- * Sums of calls by day with their ids: rows of a table, or of a `with` query, that has the columns of the ledger. In one order, so that two
- * transactions that add never deadlock.
- */
-function sumsOfDays(calls: SQL): SQL {
-  const by: Column[] = [['account', sql`${ledger.accountId}`], ...pick(Object.keys(DAYS), CALLS)];
-  const values = list(by.map(([name]) => named(name)));
-  const id = sql`encode(substr(sha256(convert_to(json_build_array(${values})::text, 'UTF8')), 1, 16), 'hex')::uuid`;
-  const sums = list(
-    Object.entries(SUM_COLUMNS).map(([name, column]) => as(sql`coalesce(${named(name)}, 0)`, column)),
-  );
-  return sql`select ${id} as id, ${values}, ${sums}
-    from (${sumBy(by, SUMS_OF_CALLS, sql`${calls} as ${ledger}`)}) as usage order by 1`;
-}
-
-/** Adds calls to their sums by day. */
-export function addToDays(calls: SQL): SQL {
-  const added = SUM_NAMES.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
-  return sql`insert into ${usageDays} (id, account_id, day, provider, model, server, tool, external_user, api_key_id,
-      virtual_key_id, outcome, tags, ${sql.raw(SUM_NAMES.join(', '))})
-    ${sumsOfDays(calls)}
-    on conflict (id) do update set ${sql.raw(added.join(', '))}`;
-}
-
-/** Takes calls out of their sums by day. A sum that they alone made goes. */
-export function takeFromDays(calls: SQL): SQL {
-  const all = (of: string) => sql.raw(`(${SUM_NAMES.map((name) => `${of}.${name}`).join(', ')})`);
-  const left = SUM_NAMES.map((name) => `${name} = usage_days.${name} - taken.${name}`);
-  return sql`, taken as materialized (${sumsOfDays(calls)}),
-    gone as (delete from ${usageDays} using taken where usage_days.id = taken.id and ${all('usage_days')} = ${all('taken')})
-    update ${usageDays} set ${sql.raw(left.join(', '))} from taken
-    where usage_days.id = taken.id and ${all('usage_days')} <> ${all('taken')}`;
 }

@@ -2,7 +2,7 @@ import { ledger, usageMarks } from '@presign/schema/ledger-tables';
 import { accounts } from '@presign/schema/tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
-import { addToDays, takeFromDays } from './sum-calls.ts';
+import { addToDays, takeFromDays } from './day-sums.ts';
 
 /** Calls that one transaction sums of a busy account. Ledger and sums wait for each other meanwhile. */
 const SUMMED = 20_000;

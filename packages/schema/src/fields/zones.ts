@@ -41,24 +41,43 @@ function shownAt(clock: Intl.DateTimeFormat, ms: number): number {
  * When a day begins in a zone. Clocks may be put forward over midnight, and back to before it.
  * @param day `2026-01-31`
  */
-export function startOfDay(day: string, zone: string): Date {
-  const clock = wallClock(zone);
+export const startOfDay = (day: string, zone: string): Date => new Date(startBy(wallClock(zone), day));
+
+function startBy(clock: Intl.DateTimeFormat, day: string): number {
   const midnight = Date.parse(`${day}T00:00:00Z`);
   const offsets = [midnight - DAY_MS, midnight + DAY_MS].map((ms) => shownAt(clock, ms) - ms);
   const [first = midnight, last = midnight] = offsets
     .map((offset) => midnight - offset)
     .toSorted((a, b) => a - b);
-  return new Date(shownAt(clock, first) === midnight ? first : last);
+  return shownAt(clock, first) === midnight ? first : last;
 }
 
-/** When the months begin in a zone that begin after one moment and before another. */
-export function startsOfMonths(from: Date, to: Date, zone: string): Date[] {
-  const starts: Date[] = [];
-  const shown = new Date(shownAt(wallClock(zone), from.getTime()));
-  for (let month = shown.getUTCMonth() + 1; ; month++) {
-    const first = new Date(Date.UTC(shown.getUTCFullYear(), month, 1)).toISOString().slice(0, 10);
-    const start = startOfDay(first, zone);
-    if (start >= to) return starts;
-    starts.push(start);
+/** A part of a range within one day or month of a zone, in milliseconds, with a day of it there. */
+export type LocalPeriod = { readonly from: number; readonly to: number; readonly day: string };
+
+/** The days or months of a zone that a range in milliseconds has, in order. It has no day that the zone left out. */
+export function localPeriods(unit: 'day' | 'month', from: number, to: number, zone: string): LocalPeriod[] {
+  const clock = wallClock(zone);
+  const periods: LocalPeriod[] = [];
+  let day = dayText(shownAt(clock, from));
+  for (let begin = from; begin < to; ) {
+    const shown = new Date(day);
+    const next = dayText(
+      unit === 'day'
+        ? shown.getTime() + DAY_MS
+        : Date.UTC(shown.getUTCFullYear(), shown.getUTCMonth() + 1, 1),
+    );
+    const end = Math.min(to, Math.max(begin, startBy(clock, next)));
+    if (end > begin) periods.push({ from: begin, to: end, day });
+    [day, begin] = [next, end];
   }
+  return periods;
 }
+
+const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
+/** The times of a day of UTC at which a day begins somewhere, in minutes: 24 full hours, and 13 of zones with half and quarter hours. */
+export const DAY_STARTS: readonly number[] = [
+  ...Array.from({ length: 24 }, (_, hour) => hour * 60),
+  ...[2.5, 3.5, 9.5, 10.25, 11.25, 13.5, 14.5, 15.25, 17.5, 18.25, 18.5, 19.5, 20.5].map((hour) => hour * 60),
+].toSorted((a, b) => a - b);

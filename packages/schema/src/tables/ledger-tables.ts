@@ -126,6 +126,10 @@ export const usageDays = pgTable(
     callsOfUnknownCost: numeric().notNull(),
     inputTokens: numeric().notNull(),
     outputTokens: numeric().notNull(),
+    /** The pieces of the day that have calls, by their place: `DAY_STARTS` divides it. */
+    pieces: smallint().array().notNull().default([]),
+    /** The six sums up to the end of each of these pieces but the last, which has those of the day. */
+    running: numeric().array().notNull().default([]),
   },
   (t) => [index().on(t.accountId, t.day)],
 );
@@ -154,13 +158,14 @@ export const callHours = pgTable(
 
 /**
  * For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. Sums of
- * days before `sumsFrom` are perhaps gone, too.
+ * days before `sumsFrom` are perhaps gone, too. Days before `dividedFrom` have no pieces.
  */
 export const usageMarks = pgTable('usage_marks', {
   accountId: uuid().primaryKey(),
   summedUntil: time().notNull(),
   keptFrom: time(),
   sumsFrom: time(),
+  dividedFrom: time(),
 });
 
 /** Files of the archive that its store has yet to confirm. Their rows are here alone. */
