@@ -24,8 +24,8 @@ const RUN_MS = 300_000;
 const REFUSALS = {
   uses_exhausted: [{ max_uses: 1, cost_limit: DOLLARS_5 }, 'This URL has no uses left (max_uses 1).'],
   token_expired: [{ cost_limit: DOLLARS_5 }, 'This URL has expired.'],
-  cost_limit_reached: [{ cost_limit: 0 }, 'This URL has spent its cost_limit of 0 microdollars.'],
-  cost_limit_too_low: [{ cost_limit: 1 }, 'microdollars, and 1 are left'],
+  cost_limit_reached: [{ cost_limit: 0 }, 'This URL has spent its cost_limit of 0 microdollars ($0.00).'],
+  cost_limit_too_low: [{ cost_limit: 1 }, 'and 1 microdollar ($0.000001) is left'],
 } as const;
 type Refusal = keyof typeof REFUSALS;
 

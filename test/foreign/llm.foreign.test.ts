@@ -31,8 +31,8 @@ const REFUSALS = {
   uses_exhausted: [403, 'This URL has no uses left (max_uses 1).'],
   token_expired: [401, 'This URL has expired.'],
   grant_revoked: [403, 'This URL has been revoked.'],
-  cost_limit_reached: [402, 'This URL has spent its cost_limit of 0 microdollars.'],
-  cost_limit_too_low: [402, 'microdollars, and 1 are left'],
+  cost_limit_reached: [402, 'This URL has spent its cost_limit of 0 microdollars ($0.00).'],
+  cost_limit_too_low: [402, 'and 1 microdollar ($0.000001) is left'],
   rate_limited: [429, 'This URL has no calls left (1 a minute).'],
   path_not_allowed: [403, 'This URL allows /v1/other, not'],
 } as const;

@@ -69,11 +69,15 @@ const SUM = '1 tools, 42';
 /** The limits of a URL whose second call is refused, and the start of the reason. */
 const SPENT = {
   uses_exhausted: [{ max_uses: 1 }, 'This URL has no uses left (max_uses 1).'],
-  cost_limit_reached: [{ cost_limit: 1_000 }, 'This URL has spent its cost_limit of 1000 microdollars.'],
+  cost_limit_reached: [
+    { cost_limit: 1_000 },
+    'This URL has spent its cost_limit of 1000 microdollars ($0.001).',
+  ],
 } as const;
 /** A URL whose first call is refused, or for a rate limit what comes before it, because all requests count. */
 const REFUSED = {
-  cost_limit_too_low: /This call costs 1000 microdollars, and 1 are left\./,
+  cost_limit_too_low:
+    /This call costs 1000 microdollars \(\$0\.001\), and 1 microdollar \(\$0\.000001\) is left\./,
   tool_not_allowed: /This URL does not allow/,
   rate_limited: /This URL has no calls left \(1 a minute\)\. Try again in \d+ seconds?\./,
 } as const;

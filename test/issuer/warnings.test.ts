@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { KeyPolicy, Warning } from '@presign/schema';
+import { type KeyPolicy, microdollars, type Warning } from '@presign/schema';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -66,7 +66,7 @@ describe('a cost_limit that no call can meet', () => {
     ]);
     const needed = warning?.needed ?? 0;
     expect(needed).toBeGreaterThan(0);
-    expect(warning?.message).toContain(`${needed} microdollars ($${(needed / 1e6).toFixed(6)})`);
+    expect(warning?.message).toContain(microdollars(needed));
     // One below is too little for a real call, and a warning never comes with a limit under which one passes.
     const short = await issue({ ...fields, cost_limit: needed - 1 });
     expect(short.warnings).toHaveLength(1);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { send } from '../issuer/ask.ts';
 import { ask, at, ledgerOf, outcomes, post, sumOf, tally, toolCall, urlOf } from './holder.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
@@ -98,6 +99,28 @@ test('with a cost_limit of 0 nothing runs that costs, and all that is free passe
   expect(outcomes(await post(urlOf(answer, 'a'), ask('tools/list')))).toEqual(['ran']);
   expect(ran()).toEqual(['gift']);
 });
+
+test.each([
+  [true, 'This call costs 1000 microdollars ($0.001), and 500 microdollars ($0.0005) are left.'],
+  [false, 'A budget that this URL shares with others does not cover this call.'],
+])(
+  'a refusal for money names it in microdollars and dollars, if the holder may see the budget (%s)',
+  async (visible, message) => {
+    const user = `user-${visible}`;
+    const body = { scope: { external_user: user }, cost_limit: 500, visible };
+    expect((await send(stack, { path: '/v1/budgets', body })).status).toBe(201);
+    const own = await issue({ cost_limit: 500 });
+    const shared = await issue({ external_user: user });
+    for (const answer of visible ? [own, shared] : [shared]) {
+      const [sent] = (await post(urlOf(answer, 'a'), toolCall('run'))).messages;
+      expect(sent?.error).toMatchObject({
+        message: expect.stringContaining(message),
+        data: { code: 'cost_limit_too_low', needed: 1000 },
+      });
+    }
+    expect(ran()).toEqual([]);
+  },
+);
 
 test('a batch is let through whole or refused whole, and each of its requests gets its answer', async () => {
   const answer = await issue({ max_uses: 5 });

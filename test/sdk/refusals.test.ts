@@ -196,7 +196,7 @@ const REFUSALS: readonly Refused[] = [
   },
   {
     code: 'cost_limit_reached',
-    says: 'This URL has spent its cost_limit of 0 microdollars. Issue a new URL.',
+    says: 'This URL has spent its cost_limit of 0 microdollars ($0.00). Issue a new URL.',
     refused: (sdk) => issue(sdk, { cost_limit: 0 }),
   },
   {

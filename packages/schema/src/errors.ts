@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { count, microdollars } from './figures.ts';
 import { RATE_ERRORS, type RateName } from './limit-kinds.ts';
 
 /**
@@ -297,22 +298,19 @@ function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusa
     return `This URL has no uses left (max_uses ${limit}). Issue a new URL.`;
   }
   if (code === 'cost_limit_reached' && typeof limit === 'number') {
-    return `This URL has spent its cost_limit of ${count(limit, 'microdollar')}. Issue a new URL.`;
+    return `This URL has spent its cost_limit of ${microdollars(limit)}. Issue a new URL.`;
   }
   if (code === 'concurrency_limited' && typeof limit === 'number') {
     return `This URL allows ${count(limit, 'call')} at once (concurrent_calls), and they are under way. Try again when one has ended.`;
   }
   if (code === 'cost_held' && typeof remaining === 'number') {
-    return `Calls under way hold the rest of the spend limit (${count(remaining, 'microdollar')}). Try again when they have ended.`;
+    return `Calls under way hold the rest of the spend limit, ${microdollars(remaining)}. Try again when they have ended.`;
   }
   return undefined;
 }
 
 /** Shortens text of the caller for a message, because it can be megabytes long. */
 export const briefly = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text);
-
-/** A figure with its noun: "1 second", "20 seconds". */
-export const count = (figure: number, noun: string): string => `${figure} ${noun}${figure === 1 ? '' : 's'}`;
 
 /** Builds the envelope that both services answer errors with. */
 export function errorBody(refusal: Refusal, requestId: string): ErrorBody {

@@ -27,6 +27,7 @@ export * from './fields/invalid-request.ts';
 export type { LimitRange } from './fields/limits.ts';
 export * from './fields/page.ts';
 export { DAY_STARTS, type LocalPeriod, localPeriods, startOfDay } from './fields/zones.ts';
+export * from './figures.ts';
 export * from './json.ts';
 export * from './limit-kinds.ts';
 export * from './rate-limits.ts';

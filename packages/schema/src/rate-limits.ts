@@ -1,4 +1,5 @@
-import { count, type RateLimit, type Refusal } from './errors.ts';
+import type { RateLimit, Refusal } from './errors.ts';
+import { count } from './figures.ts';
 import { rateKind } from './limit-kinds.ts';
 
 const NO_HEADERS: Readonly<Record<string, string>> = {};

@@ -54,15 +54,15 @@ describe('the message', () => {
     [{ code: 'uses_exhausted' }, 'This URL has no uses left. Issue a new URL.'],
     [
       { code: 'cost_limit_reached', details: { ...url, limit: 1, remaining: 0 } },
-      'This URL has spent its cost_limit of 1 microdollar. Issue a new URL.',
+      'This URL has spent its cost_limit of 1 microdollar ($0.000001). Issue a new URL.',
     ],
     [
       { code: 'cost_limit_reached', details: { ...url, limit: 0, remaining: 0 } },
-      'This URL has spent its cost_limit of 0 microdollars. Issue a new URL.',
+      'This URL has spent its cost_limit of 0 microdollars ($0.00). Issue a new URL.',
     ],
     [
       { code: 'cost_held', details: { ...url, limit: 50, remaining: 30 } },
-      'Calls under way hold the rest of the spend limit (30 microdollars). Try again when they have ended.',
+      'Calls under way hold the rest of the spend limit, 30 microdollars ($0.00003). Try again when they have ended.',
     ],
     [
       { code: 'cost_held', details: { limit_of: 'virtual_key' } },

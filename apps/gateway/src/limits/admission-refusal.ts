@@ -1,5 +1,12 @@
 import type { Admission } from '@presign/limits';
-import { batchOverRate, type LastCall, type Refusal, rateLimited } from '@presign/schema';
+import {
+  batchOverRate,
+  type LastCall,
+  microdollars,
+  moneyLeft,
+  type Refusal,
+  rateLimited,
+} from '@presign/schema';
 import type { Policy } from '../grant/policy.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 
@@ -79,7 +86,7 @@ function costRefusal(at: CostRefusal, owner: Owner): Refusal {
   const details = costDetails(at, owner);
   if (owner.limit_of !== 'url') return { code: at.is, message: sharedMessage(at, owner), details };
   if (at.is === 'cost_limit_reached') return { code: at.is, details };
-  const message = `This call may cost ${at.neededMicrousd} microdollars, and ${remaining(at)} are left: ask for less, such as a shorter input, a lower output bound, or fewer or smaller images.`;
+  const message = `This call may cost ${microdollars(at.neededMicrousd)}, and ${moneyLeft(remaining(at))}: ask for less, such as a shorter input, a lower output bound, or fewer or smaller images.`;
   return { code: at.is, message, details };
 }
 

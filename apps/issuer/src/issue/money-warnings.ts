@@ -3,6 +3,7 @@ import {
   type BudgetLimits,
   type KeyPolicy,
   type McpPresignRequest,
+  microdollars,
   RefusedError,
   WARNING_CODES,
   type Warning,
@@ -48,8 +49,6 @@ function tooLow(limit: number, needed: number, where: string): Warning {
   const message = `cost_limit: ${microdollars(limit)} is less than the cheapest call ${where} needs, which is ${microdollars(needed)}.`;
   return { code: WARNING_CODES.cost_limit, param: 'cost_limit', message, needed };
 }
-
-const microdollars = (amount: number): string => `${amount} microdollars ($${(amount / 1e6).toFixed(6)})`;
 
 /** The field of an answer that has warnings, if there are any. */
 export const warned = (warnings: readonly Warning[]): { readonly warnings?: Warning[] } =>

@@ -1,4 +1,12 @@
-import { type ErrorCode, errorMessage, errorStatus, RATE_CODES, type Refusal } from '@presign/schema';
+import {
+  type ErrorCode,
+  errorMessage,
+  errorStatus,
+  microdollars,
+  moneyLeft,
+  RATE_CODES,
+  type Refusal,
+} from '@presign/schema';
 import { allowOf, isDead, refusalAnswer, refusalHeaders } from '../../http/refuse.ts';
 import type { RpcId } from '../ids/rpc-id.ts';
 import {
@@ -125,7 +133,7 @@ function errorOf(
   const spent = typeof limit === 'number' && typeof remaining === 'number' ? { used: limit - remaining } : {};
   return {
     code: rpcCode(refusal),
-    message: code === 'cost_limit_too_low' ? tooDear(needed, remaining) : errorMessage(refusal),
+    message: code === 'cost_limit_too_low' ? tooDear(refusal, needed, remaining) : errorMessage(refusal),
     // An MCP client shows its program no headers.
     data: {
       code,
@@ -137,9 +145,11 @@ function errorOf(
   };
 }
 
-/** A tool's price is fixed: nothing about the call makes it cheaper. */
-const tooDear = (needed: unknown, remaining: unknown) =>
-  `This call costs ${needed} microdollars, and ${remaining} are left.`;
+/** A tool's price is fixed: nothing about the call makes it cheaper. A holder does not learn what is left of a budget that it may not see. */
+const tooDear = (refusal: Refusal, needed: unknown, remaining: unknown) =>
+  typeof needed === 'number' && typeof remaining === 'number'
+    ? `This call costs ${microdollars(needed)}, and ${moneyLeft(remaining)}.`
+    : errorMessage(refusal);
 
 /** A code from the range that JSON-RPC reserves for servers and MCP for implementations. */
 const REFUSED = -32010;
