@@ -21,7 +21,7 @@ const POSTGRES_US = us('POSTGRES_US', 36);
 const BACKLOG = (0.75 * 4e9) / 700;
 const [LEDGER_BYTES, WAL_BYTES] = [607, 650];
 /** Summed and then deleted by one issuer at a time: docs/guides/retention.md. */
-const RETAINED_PER_SECOND = 1 / (1 / 21_900 + 1 / 5_100);
+const RETAINED_PER_SECOND = 1 / (1 / 38_000 + 1 / 14_500);
 
 /** A part of the system: what one of it carries in a second, and how many may work at once. */
 type Part = { readonly name: string; readonly each: number; readonly most: number; readonly isPacked?: true };
