@@ -68,7 +68,16 @@ const EVERY_TOOLCHAIN = {
     ...{ llm: ALL, litellm: ALL, llamaindex: ALL, mcp1: ALL, mcp2: ALL, openapi: ALL, schemathesis: ALL },
     ...{ 'agent-sdk': ALL, aider: ALL },
   },
-  ...{ go: ALL, deploy: ALL, compose: ALL, promtool: ALL, s3Server: ALL, js: ALL, java: ALL },
+  ...{
+    go: ALL,
+    deploy: ALL,
+    compose: ALL,
+    promtool: ALL,
+    s3Server: ALL,
+    js: ALL,
+    java: ALL,
+    openapiJava: ALL,
+  },
   ...{ openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL },
 };
 

@@ -14,6 +14,8 @@ const PROMTOOL = 'github.com/prometheus/prometheus/cmd/promtool@v0.316.0';
 const S3_SERVER = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
+const JAVA_GENERATOR = 'org.openapitools:openapi-generator-cli:7.25.0';
+const DEPENDENCIES = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 
 const NOT_ASKED: Installed = { skipped: 'more clients: TEST_FOREIGN_MORE is not true' };
@@ -52,6 +54,8 @@ export type Toolchains = {
   readonly oapiCodegen: Installed;
   /** A file with the class path of `java/pom.xml`. */
   readonly java: Installed;
+  /** The same of `openapi/java/pom.xml`, in a folder that has the jar of a generator of clients in Java, too. */
+  readonly openapiJava: Installed;
   /** The program of `rust`. */
   readonly rust: Installed;
   /** A folder whose `node_modules` has the coding agents. */
@@ -75,7 +79,7 @@ export default async function install(project: TestProject): Promise<void> {
       return [name, NOT_ASKED_FOR[name] ?? (await environment(name))] as const;
     }),
   );
-  const java = WITH_MORE ? await installJava() : NOT_ASKED;
+  const java = WITH_MORE ? await installJava('java', 'java/pom.xml') : NOT_ASKED;
   project.provide('toolchains', {
     python: Object.fromEntries(installed) as Toolchains['python'],
     go: await buildGo('foreign/go', 'go', './...'),
@@ -87,6 +91,9 @@ export default async function install(project: TestProject): Promise<void> {
     openapiLint,
     oapiCodegen: await installGo('oapi-codegen', OAPI_CODEGEN).then(within('oapi-codegen')),
     java,
+    openapiJava: WITH_MORE
+      ? await installJava('openapi-java', 'openapi/java/pom.xml', JAVA_GENERATOR)
+      : NOT_ASKED,
     rust: WITH_RUST ? await buildRust() : { skipped: 'Rust: TEST_FOREIGN_RUST is not true' },
     agents: WITH_AGENTS ? await installJs('agents') : NO_AGENTS,
   });
@@ -96,7 +103,7 @@ const ALONE: Installed = { skipped: 'the newest agents run alone' };
 const NOTHING: Toolchains = {
   python: Object.fromEntries(ENVIRONMENTS.map((name) => [name, ALONE])) as Toolchains['python'],
   ...{ go: ALONE, deploy: ALONE, compose: ALONE, promtool: ALONE, s3Server: ALONE, js: ALONE },
-  ...{ openapiLint: ALONE, oapiCodegen: ALONE, java: ALONE, rust: ALONE, agents: ALONE },
+  ...{ openapiLint: ALONE, oapiCodegen: ALONE, java: ALONE, openapiJava: ALONE, rust: ALONE, agents: ALONE },
 };
 
 const installUv = () =>
@@ -201,19 +208,28 @@ function onPath(program: string): Installed | undefined {
   }
 }
 
-/** Maven writes its errors to standard output. */
-function installJava(): Promise<Installed> {
-  const pom = join(HERE, 'java/pom.xml');
-  return once('Java', 'java', [readFileSync(pom)], async (folder) => {
+/**
+ * A file with the class path of a `pom.xml`.
+ * @param program a jar that is copied next to it
+ */
+function installJava(name: string, from: string, program?: string): Promise<Installed> {
+  const pom = join(HERE, from);
+  return once('Java', name, [readFileSync(pom), program ?? ''], async (folder) => {
     mkdirSync(folder);
-    const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath';
     const file = join(folder, 'classpath');
-    await run('mvn', ['-q', '-B', '-f', pom, goal, `-Dmdep.outputFile=${file}`]).catch((error: unknown) => {
-      const { stdout = '' } = error as { stdout?: string };
-      throw Object.assign(error as Error, { stderr: stdout });
-    });
+    await runMaven(['-f', pom, `${DEPENDENCIES}:build-classpath`, `-Dmdep.outputFile=${file}`]);
+    if (program === undefined) return;
+    const copied = ['-Dmdep.stripVersion=true', `-DoutputDirectory=${folder}`];
+    await runMaven([`${DEPENDENCIES}:copy`, `-Dartifact=${program}`, ...copied]);
   }).then(within('classpath'));
 }
+
+/** Maven writes its errors to standard output. */
+const runMaven = (args: readonly string[]) =>
+  run('mvn', ['-q', '-B', ...args]).catch((error: unknown) => {
+    const { stdout = '' } = error as { stdout?: string };
+    throw Object.assign(error as Error, { stderr: stdout });
+  });
 
 /** Fills a folder that is named for what it is made from, unless an earlier run filled it. */
 async function once(

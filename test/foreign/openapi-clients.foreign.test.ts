@@ -10,12 +10,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
 
-const { openapiLint, oapiCodegen, python } = inject('toolchains');
+const { openapiLint, oapiCodegen, openapiJava, python } = inject('toolchains');
 const HERE = import.meta.dirname;
 const DOCUMENT = join(HERE, '../../docs/reference/openapi.json');
 const at = (installed: typeof openapiLint) => ('at' in installed ? installed.at : '');
@@ -120,6 +120,57 @@ describe.skipIf('skipped' in python.openapi)('Python, by openapi-python-client',
   test('issues a URL and lists it', async () => {
     const script = join(HERE, 'python/openapi_call.py');
     expect(await calls(at(python.openapi), [script, own], own)).toBe('1 True\n');
+  });
+});
+
+/** The types of Java have no unions of plain types, and no null. */
+const JAVA_TYPES = [
+  ...['--type-mappings', 'null=Object'],
+  ...['--schema-mappings', 'PresignRequest_path=Object'],
+];
+
+describe.skipIf('skipped' in openapiJava)('Java, by openapi-generator', () => {
+  let own: string;
+  let classes: readonly string[];
+  const java = (name: string, args: readonly string[], input?: string) =>
+    spawnSync(name, args, { cwd: own, encoding: 'utf8', maxBuffer: 2 ** 26, ...(input ? { input } : {}) });
+  beforeAll(() => {
+    own = join(folder, 'java');
+    cpSync(join(HERE, 'openapi/java'), own, { recursive: true });
+    const generator = join(dirname(at(openapiJava)), 'openapi-generator-cli.jar');
+    const packages = [
+      '--invoker-package',
+      'presign',
+      '--api-package',
+      'presign.api',
+      '--model-package',
+      'presign.model',
+    ];
+    const style = [
+      '--library',
+      'restclient',
+      '--additional-properties',
+      'useJakartaEe=true,openApiNullable=false',
+    ];
+    const target = ['-i', DOCUMENT, '-g', 'java', '-o', 'api', ...packages, ...style, ...JAVA_TYPES];
+    const made = java('java', ['-jar', generator, 'generate', ...target]);
+    expect(made.status, made.stderr).toBe(0);
+    const sources = readdirSync(join(own, 'api/src/main/java'), { recursive: true, encoding: 'utf8' });
+    const files = sources
+      .filter((file) => file.endsWith('.java'))
+      .map((file) => join('api/src/main/java', file));
+    classes = ['-cp', `${readFileSync(at(openapiJava), 'utf8').trim()}:classes`];
+    const compiled = java('javac', ['-nowarn', '-d', 'classes', ...classes, 'Main.java', ...files]);
+    expect(compiled.status, compiled.stderr).toBe(0);
+  }, 240_000);
+
+  test('reads every error as one type', () => {
+    const run = java('java', [...classes, 'Main'], ERROR);
+    expect([run.stdout, run.stderr]).toEqual(['policy_forbids models[0] 1 [one]\n', '']);
+  });
+
+  test('issues a URL and lists it', async () => {
+    expect(await calls('java', [...classes, 'Main'], own)).toBe('1 true\n');
   });
 });
 
