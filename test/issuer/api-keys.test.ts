@@ -40,7 +40,10 @@ describe('an API key', () => {
       expect(refused(sent, 'unauthenticated'), header).toBe(WANTED);
       expect(sent.headers.get('www-authenticate')).toBe('Bearer');
     }
-    expect(refused(await send(stack, { apiKey: undefined, body: ask }), 'unauthenticated')).toBe(WANTED);
+    for (const other of [{}, { 'x-api-key': stack.apiKey }]) {
+      const sent = await send(stack, { apiKey: undefined, headers: other, body: ask });
+      expect(refused(sent, 'unauthenticated')).toBe(WANTED);
+    }
   });
 
   test('is accepted whatever the case of its scheme (RFC 9110 §11.1)', async () => {
