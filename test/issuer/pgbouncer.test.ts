@@ -1,8 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { dropSeeds } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
 import {
@@ -15,30 +10,23 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
-import { freePort } from '../harness/free-port.ts';
-import { removeFolder } from '../harness/remove-folder.ts';
 import { startStack } from '../harness/stack.ts';
 import { startUpstream } from '../harness/upstream.ts';
 import { least, send } from './ask.ts';
 import { presign } from './command.ts';
 import { startIssuerProcess } from './issuer-process.ts';
-import { hasPostgres, makePostgres, type PostgresServer, serverUser } from './postgres-server.ts';
+import { hasPgBouncer, type PgBouncer, startPgBouncer } from './pgbouncer-process.ts';
+import { hasPostgres, makePostgres, type PostgresServer } from './postgres-server.ts';
 
-const PGBOUNCER = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/bin/pgbouncer'].find(
-  existsSync,
-);
-const wanted = hasPostgres && PGBOUNCER !== undefined && Boolean(process.env.TEST_DATABASE_URL);
+const wanted = hasPostgres && hasPgBouncer && Boolean(process.env.TEST_DATABASE_URL);
 
-const GUIDE = readFileSync(new URL('../../docs/guides/run-it.md', import.meta.url), 'utf8');
-/** The settings of PgBouncer that the guide has. */
-const OF_THE_GUIDE = /\[pgbouncer\]\n([^`]*)```/.exec(GUIDE)?.[1] ?? '';
 /** As docs/guides/run-it.md has it for a PgBouncer that knows no prepared statements. */
 const SETTINGS = { DATABASE_PREPARE: 'false' };
 
 // Three sessions of Postgres for all connections of a service, each taken in turn: no two transactions can rely on the same one.
 describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
   let server: PostgresServer;
-  let bouncer: Awaited<ReturnType<typeof startPgBouncer>>;
+  let bouncer: PgBouncer;
   let redis: Awaited<ReturnType<typeof startEmbeddedRedis>>;
   let direct: ReturnType<typeof connectDatabase>;
 
@@ -160,34 +148,3 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
 const failures = (lines: readonly string[]) => lines.filter((line) => /"level":[56]0/.test(line));
 
 const first = async (db: Database, query: ReturnType<typeof sql>) => (await db.execute(query))[0];
-
-/** Starts PgBouncer in front of a server. It refuses to run as root. */
-async function startPgBouncer(server: PostgresServer): Promise<{ url: string; stop: () => Promise<void> }> {
-  const { hostname, port: serverPort } = new URL(server.url);
-  const folder = mkdtempSync(join(tmpdir(), 'presign-pgbouncer-'));
-  const port = await freePort();
-  const lines = [
-    '[databases]',
-    `postgres = host=${hostname} port=${serverPort} user=postgres`,
-    '[pgbouncer]',
-    `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = any`,
-    'default_pool_size = 3\nserver_round_robin = 1',
-    OF_THE_GUIDE,
-  ];
-  const file = join(folder, 'pgbouncer.ini');
-  writeFileSync(file, `${lines.join('\n')}\n`);
-  const user = serverUser();
-  for (const own of user ? [folder, file] : []) chownSync(own, user?.uid ?? 0, user?.gid ?? 0);
-  const child: ChildProcess = spawn(PGBOUNCER ?? '', ['-q', file], { ...user, stdio: 'ignore' });
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const { db, close } = connectDatabase(url);
-  await eventually(async () => (await db.execute(sql`select 1`).catch(() => undefined)) && true);
-  await close();
-  const stop = async () => {
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    await exited;
-    await removeFolder(folder);
-  };
-  return { url, stop };
-}

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ledger } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { eq, sum } from 'drizzle-orm';
-import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { childrenOf, killBackend, postmasterOf } from '../chaos/kill-postgres.ts';
 import type { Service } from '../chaos/service.ts';
@@ -14,6 +13,7 @@ import { serverUser } from '../issuer/postgres-server.ts';
 import { canContain, makeContainer } from './container.ts';
 import { timeRecovery } from './recovery.ts';
 import { canStarve, runs, starve } from './small-memory.ts';
+import { takeConnections } from './take-connections.ts';
 import { type Code, canHurt, startWitness, USES, until, type Witness } from './witness.ts';
 
 /** The room that a container has left. A process that serves needs more at once. */
@@ -196,35 +196,3 @@ function halfACall(url: string): Socket {
   });
   return socket.on('error', () => {});
 }
-
-/** Takes every connection that a server has, those of others too. @returns a function that gives them back */
-async function takeConnections(url: string): Promise<() => Promise<void>> {
-  const clients: postgres.Sql[] = [];
-  const pids: number[] = [];
-  const take = async (): Promise<boolean> => {
-    const client = postgres(url, { max: 1, onnotice: () => {} });
-    try {
-      const [row] = await client`select pg_backend_pid() as pid`;
-      clients.push(client);
-      return pids.push(Number(row?.['pid'])) > 0;
-    } catch (error) {
-      await client.end({ timeout: 0 });
-      if (error instanceof Error && 'code' in error && error.code === TOO_MANY) return false;
-      throw error;
-    }
-  };
-  await eventually(async () => {
-    while (await take());
-    const [own] = clients;
-    if (!own) throw new Error('no connection was free');
-    const others = await own`select pg_terminate_backend(pid) from pg_stat_activity
-      where backend_type = 'client backend' and not pid = any(${pids})`;
-    return others.length === 0;
-  });
-  return async () => {
-    await Promise.all(clients.map((client) => client.end({ timeout: 0 })));
-  };
-}
-
-/** too_many_connections (PostgreSQL manual, appendix A). */
-const TOO_MANY = '53300';
