@@ -166,14 +166,30 @@ const CASES: readonly Case[] = [
   [
     'PresignProviderHangs',
     {
-      'presign_holds{instance="a"}': '30x120',
-      'presign_calls_total{instance="a",kind="llm",outcome="complete"}': '0+9x60 540x60',
+      ...waits('openai', 'a', 12, 400),
+      ...waits('openai', 'b', 12, 300),
+      // A gateway without calls to it, and a provider that answers.
+      ...waits('openai', 'c', 0, 0),
+      ...waits('acme', 'a', 30, 5),
     },
     {
-      'presign_holds{instance="a"}': '30x120',
-      'presign_calls_total{instance="a",kind="llm",outcome="complete"}': '0+9x120',
+      // One gateway still gets answers; few calls wait, as where answers take minutes.
+      ...waits('openai', 'a', 30, 400),
+      ...waits('openai', 'b', 30, 5),
+      ...waits('acme', 'a', 10, 400),
     },
-    { instance: 'a' },
+    { provider: 'openai' },
+  ],
+  [
+    'PresignWebhooksFail',
+    {
+      'presign_webhook_tries_total{outcome="failed"}': '0+6x120',
+      'presign_webhook_tries_total{outcome="delivered"}': '0+4x120',
+    },
+    {
+      'presign_webhook_tries_total{outcome="failed"}': '0+1x120',
+      'presign_webhook_tries_total{outcome="delivered"}': '0+9x120',
+    },
   ],
   [
     'PresignLimitsReached',
@@ -280,7 +296,25 @@ const OUTAGES: readonly Case[] = [
     {},
     { provider: 'openai' },
   ],
+  [
+    'PresignProviderHangs',
+    {
+      'presign_waiting_calls{provider="openai",instance="a"}': '1x70 60+60x50',
+      'presign_silent_seconds{provider="openai",instance="a"}': '1x70 60+60x50',
+    },
+    {},
+    { provider: 'openai' },
+  ],
 ];
+
+/** A gateway whose calls wait for a provider, and for how long none has had a first byte. */
+function waits(provider: string, instance: string, calls: number, silent: number): Series {
+  const labels = `{provider="${provider}",instance="${instance}"}`;
+  return {
+    [`presign_waiting_calls${labels}`]: `${calls}x120`,
+    [`presign_silent_seconds${labels}`]: `${silent}x120`,
+  };
+}
 
 function calls(outcomes: Readonly<Record<string, number>>): Series {
   const series = Object.entries(outcomes).map(([outcome, each]) => [

@@ -195,6 +195,34 @@ describe('/metrics of a gateway', () => {
     expect(JSON.parse(line)).toMatchObject({ unbounded: name, status: 422 });
   });
 
+  test('says by provider how many calls wait for a first byte, and for how long none has had one', async () => {
+    const series = (name: string, provider = 'openai') => `presign_${name}{provider="${provider}"}`;
+    const held = deferred();
+    let asked = 0;
+    answer = async (seen, response, incoming) => {
+      asked += 1;
+      await held.promise;
+      return OK(seen, response, incoming);
+    };
+    const url = await issue();
+    const answered = [send(url), send(url)];
+    await eventually(async () => asked === 2);
+    const during = await eventually(async () => {
+      const scraped = await now();
+      return scraped.value(series('silent_seconds')) > 0.5 && scraped;
+    });
+    expect(during.value(series('waiting_calls'))).toBe(2);
+    held.resolve();
+    expect(await Promise.all(answered)).toEqual([200, 200]);
+    // A call that never reaches its provider waits no longer.
+    expect(await send(await issue({ provider: 'away' }))).toBe(502);
+    const after = await now();
+    for (const provider of ['openai', 'away'])
+      for (const name of ['waiting_calls', 'silent_seconds'])
+        expect(after.value(series(name, provider)), `${name} of ${provider}`).toBe(0);
+    answer = OK;
+  });
+
   test('counts a hold whose gateway stopped', async () => {
     answer = OK;
     const url = await issue({ max_uses: 2 });
@@ -279,6 +307,8 @@ describe('/metrics of an issuer', () => {
     const changeId = '0198c0de-0000-7000-8000-000000000002';
     await stack.db.insert(pendingChanges).values({ changeId, dueAt: new Date('2100-01-01') });
     await expectGrowth(before, { presign_webhook_backlog: 1, presign_pending_changes: 1 });
+    const failed = 'presign_webhook_tries_total{outcome="failed"}';
+    await eventually(async () => (await now()).value(failed) > before.value(failed));
     await endpoint.upstream.close();
   });
 

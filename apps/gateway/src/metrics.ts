@@ -2,6 +2,7 @@ import type { Doubt } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { type Meter, type Works, watchWorks } from '@presign/service/metrics';
 import type { CallReport } from './call-report.ts';
+import { countWaits, type Waits } from './share/waits.ts';
 
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */
 export type GatewayMetrics = {
@@ -165,6 +166,29 @@ export function watchHolds(
   gauge('presign_held_microdollars', 'Money that these calls hold', 'microdollars').addCallback((result) =>
     result.observe(leases.held().microusd),
   );
+}
+
+/** Counts and exposes the calls that wait for the first byte of their provider. */
+export function watchWaits(meter: Meter): Waits {
+  const waits = countWaits();
+  const calls = meter.createObservableGauge('presign_waiting_calls', {
+    description: 'LLM calls that were sent and have no byte of an answer yet',
+    unit: 'calls',
+  });
+  const silent = meter.createObservableGauge('presign_silent_seconds', {
+    description: 'How long such calls have waited without a first byte for any of them',
+    unit: 'seconds',
+  });
+  meter.addBatchObservableCallback(
+    (result) => {
+      for (const { provider, calls: waiting, silentMs } of waits.all()) {
+        result.observe(calls, waiting, { provider });
+        result.observe(silent, silentMs / 1_000, { provider });
+      }
+    },
+    [calls, silent],
+  );
+  return waits;
 }
 
 /** `refused`: before it was admitted. `served`: a request that is no call and was answered. */

@@ -25,7 +25,7 @@ import { boundWaiting } from './limits/waiting.ts';
 import { createDisproved } from './llm/disproved.ts';
 import { createListeners } from './mcp/open/listeners.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
-import { gatewayMetrics, watchHolds } from './metrics.ts';
+import { gatewayMetrics, watchHolds, watchWaits } from './metrics.ts';
 import { askStores } from './readiness.ts';
 import { bodyMemory } from './share/body-memory.ts';
 import { discardRest } from './share/discard.ts';
@@ -73,6 +73,7 @@ type OwnDeps =
       | 'disproved'
       | 'doubts'
       | 'waiting'
+      | 'waits'
       | 'hosts'
     );
 
@@ -135,6 +136,7 @@ export async function startGateway(
     readiness,
     dispatcher,
     leases,
+    waits: watchWaits(meter),
     revocations,
     underWay,
     listeners,

@@ -18,6 +18,8 @@ export type IssuerMetrics = {
   readonly requestEnded: (route: string | undefined, status: number, ms: number) => void;
   /** Counts partitions whose data Redis had lost. */
   readonly epochsChanged: (partitions: number) => void;
+  /** Counts an attempt to deliver a webhook. */
+  readonly webhookTried: (outcome: 'delivered' | 'failed') => void;
   readonly work: Works<IssuerWork>;
 };
 
@@ -59,14 +61,20 @@ export function issuerMetrics(meter: Meter): IssuerMetrics {
     description: 'Partitions that were opened again, because Redis had restarted or lost data',
     unit: 'partitions',
   });
+  const tries = meter.createCounter('presign_webhook_tries_total', {
+    description: 'Attempts to deliver a webhook',
+    unit: 'attempts',
+  });
   // An alert needs a value before the first event.
   epochs.add(0);
+  for (const outcome of ['delivered', 'failed']) tries.add(0, { outcome });
   return {
     requestEnded: (route = 'none', status, ms) => {
       requests.add(1, { route, status: String(status) });
       seconds.record(Math.max(0, ms) / 1_000);
     },
     epochsChanged: (partitions) => epochs.add(partitions),
+    webhookTried: (outcome) => tries.add(1, { outcome }),
     work: watchWorks(meter, 'issuer'),
   };
 }

@@ -16,6 +16,8 @@ export type UpstreamCall = {
   readonly body: Readable | Buffer | null;
   /** Names the upstream in the memory of those that refuse connections. */
   readonly host: string;
+  /** Called at the first byte of the answer's body, and at its end. */
+  readonly answered?: () => void;
 };
 
 /** How a call ended. */
@@ -89,7 +91,7 @@ export const HEADERS_TIMEOUT_MS = 600_000;
  */
 export function forward(
   { dispatcher, hosts }: { readonly dispatcher: Dispatcher; readonly hosts: Hosts },
-  { origin, path, method, headers, body, host }: UpstreamCall,
+  { origin, path, method, headers, body, host, answered }: UpstreamCall,
   receiver: Receiver,
   bounds: Bounds,
   cutter: Cutter,
@@ -98,6 +100,7 @@ export function forward(
   return new Promise((resolve) => {
     const passing = new Passing(receiver, bounds, cutter, times, {
       connected: () => hosts.reached(host),
+      answered: () => answered?.(),
       ended: (ended, error) => {
         const isAborted = body !== null && 'errored' in body && (body.errored !== null || body.destroyed);
         // A holder that breaks its own upload off says nothing about the host.
@@ -130,6 +133,8 @@ function isOfHost(error: Error): boolean {
 /** Hears of a call's connection and end. `error`: it got no connection. */
 type Heard = {
   readonly connected: () => void;
+  /** The first byte of a body has come, or its end. */
+  readonly answered: () => void;
   readonly ended: (ended: Ended, error?: Error) => void;
 };
 
@@ -186,7 +191,10 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#times.firstByteAt === 0) this.#times.firstByteAt = performance.now();
+    if (this.#times.firstByteAt === 0) {
+      this.#times.firstByteAt = performance.now();
+      this.#heard.answered();
+    }
     const isReady = this.#receiver.data(chunk);
     if (this.#stops(controller)) return;
     const isMyTurn = this.#takeTurn(chunk);
@@ -217,6 +225,7 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    this.#heard.answered();
     this.#end({ is: 'complete', status: this.#status });
   }
 

@@ -2,6 +2,7 @@ import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { CallDeps } from '../call-deps.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { AccessTokens } from '../mcp/auth/authorize.ts';
+import type { Waits } from '../share/waits.ts';
 import type { Disproved } from './disproved.ts';
 import type { LargeBodies } from './large-body.ts';
 
@@ -13,6 +14,7 @@ export type LlmParts = {
   /** Models, as `provider model`, that have reported more input than was counted. Their calls are held by bytes. */
   readonly uncounted: Set<string>;
   readonly disproved: Disproved;
+  readonly waits: Waits;
   /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */
   readonly settlingMs?: number;
 };

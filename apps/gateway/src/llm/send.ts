@@ -76,7 +76,9 @@ async function sendWithCredential(
   if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
   answer.hide(authorized.secrets);
   const host = hostOf(grant, target.path, policy.ref.credentialId);
-  const upstream = { ...unauthorized, ...authorized.changes, body: sent, host };
+  const wait = deps.waits.begin(grant.provider.id);
+  const { answered } = wait;
+  const upstream = { ...unauthorized, ...authorized.changes, body: sent, host, answered };
   const cutter = new Cutter();
   const unwatch = deps.revocations.watch(policy.ref, (why) => cutter.cut(why));
   const { partition } = grant;
@@ -91,6 +93,7 @@ async function sendWithCredential(
     if ('status' in ended && ended.status === 401) authorized.refused?.();
     return ended;
   } finally {
+    wait.ended();
     unwatch();
     unguard?.();
   }

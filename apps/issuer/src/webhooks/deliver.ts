@@ -24,7 +24,11 @@ type WebhookDeps = {
   readonly encryptionKeys: EncryptionKeys;
   readonly allowPrivateUpstreams: PrivateUpstreams;
   readonly proxy?: OutboundProxy | undefined;
-  readonly metrics: { readonly work: Works<'webhooks'> };
+  readonly metrics: {
+    readonly work: Works<'webhooks'>;
+    /** Counts an attempt. */
+    readonly webhookTried: (outcome: 'delivered' | 'failed') => void;
+  };
   readonly log: Logger;
 };
 
@@ -131,7 +135,9 @@ async function anyEnabled(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-type AttemptDeps = Pick<WebhookDeps, 'db' | 'encryptionKeys' | 'log'> & { readonly dispatcher: Dispatcher };
+type AttemptDeps = Pick<WebhookDeps, 'db' | 'encryptionKeys' | 'log' | 'metrics'> & {
+  readonly dispatcher: Dispatcher;
+};
 
 /** Makes one attempt: signs it, sends it, and stores its result. Never throws. */
 async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<void> {
@@ -139,6 +145,7 @@ async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<voi
   const named = { webhook: webhook.id, delivery: id };
   try {
     const ended = await signAndSend(deps, claimed);
+    deps.metrics.webhookTried(ended.error === null ? 'delivered' : 'failed');
     if (ended.error !== null) deps.log.info({ ...named, attempts, ...ended }, 'webhook not delivered');
     const disabled = await markDelivery(deps.db, claimed, ended);
     if (disabled) deps.log.warn({ webhook: webhook.id, reason: disabled }, 'webhook endpoint disabled');
