@@ -19,6 +19,7 @@ type Panel = {
   readonly id: number;
   readonly type: string;
   readonly title: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly Target[];
 };
 const dashboard = JSON.parse(read('infra/dashboards/presign.json')) as {
@@ -52,6 +53,31 @@ describe.each([...shown, ...alerts])('$name ($expr)', ({ expr, legend }) => {
   test('uses labels that these metrics have', () => {
     expect(wrongLabels(expr, legend)).toEqual([]);
   });
+});
+
+test('the dashboard leads from callers to causes, and no two panels overlap', () => {
+  const { panels } = dashboard;
+  const rows = panels.filter(({ type }) => type === 'row');
+  expect(rows.map(({ title }) => title.split(/ |:/)[0])).toEqual([
+    ...['Now', 'Callers', 'Gateways', 'Stores', 'Providers', 'Money'],
+  ]);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  const bottoms = panels.map(({ gridPos: { y } }) => y);
+  expect(bottoms).toEqual([...bottoms].sort((a, b) => a - b));
+});
+
+test('each alert has a row of the runbook: what callers see, and what to do', () => {
+  const page = read('docs/reference/metrics.md');
+  const rows = Array.from(page.matchAll(/^\| (`Presign.*?) \| (.*?) \| (.*?) \|$/gm), (found) =>
+    found.slice(1).map((cell) => cell.trim()),
+  );
+  const explained = rows
+    .filter(([, callers = '', act = '']) => callers !== '' && act.length > 10)
+    .flatMap(([names = '']) => namesIn(names, /`(Presign\w+)`/g));
+  expect(explained.sort()).toEqual(alerts.map(({ name }) => name).sort());
 });
 
 test('every documented metric is on the dashboard', () => {
