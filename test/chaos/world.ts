@@ -61,7 +61,12 @@ const REDIS_SETTINGS = ['--appendfsync', 'always', '--repl-diskless-sync-delay',
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes'];
 
 /** Folders for the data of the stores, such as those of small disks. */
-export type Places = { readonly postgres?: string; readonly redis?: string };
+export type Places = {
+  readonly postgres?: string;
+  readonly redis?: string;
+  /** Variables of all services. */
+  readonly env?: Readonly<Record<string, string>>;
+};
 
 export async function startWorld(providers: object, places: Places = {}): Promise<World> {
   const removals: Parameters<Adopt>[0][] = [];
@@ -71,7 +76,7 @@ export async function startWorld(providers: object, places: Places = {}): Promis
   };
   try {
     const stores = await startStores(adopt, places);
-    const services = await startServices(stores, providers, adopt);
+    const services = await startServices(stores, providers, adopt, places.env);
     const issue = (body: object) => issueAt(services.issuerUrl, services.apiKey, body);
     return { ...stores, ...services, issue, adopt, close };
   } catch (error) {
@@ -112,7 +117,12 @@ async function mustBeDurable(db: Database): Promise<void> {
   if (off.length > 0) throw new Error(`Postgres would lose commits: ${off.map(({ name }) => name)} is off`);
 }
 
-async function startServices(stores: Stores, providers: object, adopt: Adopt): Promise<Services> {
+async function startServices(
+  stores: Stores,
+  providers: object,
+  adopt: Adopt,
+  more: Places['env'] = {},
+): Promise<Services> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-chaos-'));
   adopt(() => removeFolder(folder));
   writeFileSync(join(folder, 'providers.json'), JSON.stringify(providers));
@@ -132,6 +142,7 @@ async function startServices(stores: Stores, providers: object, adopt: Adopt): P
     REDIS_URL: stores.redisUrl,
     ENCRYPTION_KEYS: generateEncryptionKey('k1'),
     PROVIDERS_FILE: join(folder, 'providers.json'),
+    ...more,
   };
   const issuerEnv = {
     ISSUER_PORT: String(issuerPort),

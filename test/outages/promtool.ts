@@ -15,54 +15,51 @@ export type Found = ReadonlyMap<string, readonly { readonly at: number; readonly
 
 /**
  * Evaluates alert rules on recorded series.
- * @param alerts their names, for those that fire
+ * @param alerts their names
+ * @returns those that fire
  */
-export const firing = (recorded: Recorded, rulesFile: string, alerts: readonly string[]): Found =>
-  evaluate(recorded, [rulesFile], alerts, (eval_time, name) => ({
-    alert_rule_test: [{ eval_time, alertname: name, exp_alerts: [] }],
-  }));
-
-/** Evaluates queries on recorded series. A query that has only values that are no numbers has none. */
-export const values = (recorded: Recorded, queries: readonly string[]): Found =>
-  evaluate(recorded, [], queries, (eval_time, query) => ({
-    promql_expr_test: [{ eval_time, expr: `count((${query}) > -Inf)`, exp_samples: [] }],
-  }));
-
-/** promtool prints what it found where nothing was expected. */
-function evaluate(
-  recorded: Recorded,
-  rule_files: readonly string[],
-  names: readonly string[],
-  testAt: (evalTime: string, name: string) => Record<string, unknown[]>,
-): Found {
-  const steps = recorded[0]?.values.split(' ').length ?? 0;
-  const folder = mkdtempSync(join(tmpdir(), 'presign-promtool-'));
-  const foundOf = (name: string) => {
-    const parts = Array.from({ length: steps }, (_, i) => testAt(`${i * STEP_SECONDS}s`, name));
-    const kind = Object.keys(parts[0] ?? {})[0] ?? '';
-    const checks = { [kind]: parts.flatMap((part) => part[kind] ?? []) };
-    const interval = `${STEP_SECONDS}s`;
-    const own = recorded.filter(
-      ({ series }) => name.includes(series.replace(/\{.*/, '')) || rule_files.length > 0,
-    );
-    const tests = [{ interval, input_series: own, ...checks }];
-    const file = join(folder, 'tests.yaml');
-    writeFileSync(file, stringify({ rule_files, evaluation_interval: interval, tests }));
-    const ran = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8', maxBuffer: 2 ** 28 });
-    return foundIn(`${ran.stdout}${ran.stderr}`);
-  };
-  const found = new Map(names.map((name) => [name, foundOf(name)]));
-  rmSync(folder, { recursive: true });
-  return found;
+export function firing(recorded: Recorded, rulesFile: string, alerts: readonly string[]): Found {
+  const alert_rule_test = timesOf(recorded).flatMap((eval_time) =>
+    alerts.map((alertname) => ({ eval_time, alertname, exp_alerts: [] })),
+  );
+  const found = evaluate(recorded, [rulesFile], { alert_rule_test });
+  return new Map(alerts.map((alert) => [alert, found.filter(({ name }) => name === alert)]));
 }
 
-function foundIn(printed: string): { at: number; labels: string }[] {
+/** Evaluates queries on recorded series. A query that has only values that are no numbers has none. */
+export function values(recorded: Recorded, queries: readonly string[]): Found {
+  const foundOf = (query: string) => {
+    const expr = `count((${query}) > -Inf)`;
+    const own = recorded.filter(({ series }) => query.includes(series.replace(/\{.*/, '')));
+    const promql_expr_test = timesOf(recorded).map((eval_time) => ({ eval_time, expr, exp_samples: [] }));
+    return evaluate(own, [], { promql_expr_test });
+  };
+  return new Map(queries.map((query) => [query, foundOf(query)]));
+}
+
+const timesOf = (recorded: Recorded) =>
+  Array.from({ length: recorded[0]?.values.split(' ').length ?? 0 }, (_, i) => `${i * STEP_SECONDS}s`);
+
+/** promtool prints what it found where nothing was expected. */
+function evaluate(input_series: Recorded, rule_files: readonly string[], checks: object) {
+  const folder = mkdtempSync(join(tmpdir(), 'presign-promtool-'));
+  const interval = `${STEP_SECONDS}s`;
+  const file = join(folder, 'tests.yaml');
+  const tests = [{ interval, input_series, ...checks }];
+  writeFileSync(file, stringify({ rule_files, evaluation_interval: interval, tests }));
+  const ran = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8', maxBuffer: 2 ** 28 });
+  rmSync(folder, { recursive: true });
+  return foundIn(`${ran.stdout}${ran.stderr}`);
+}
+
+function foundIn(printed: string): { name: string; at: number; labels: string }[] {
   if (/SUCCESS/.test(printed)) return [];
   const parts = printed.split(/(?=\balertname: |\bexpr: )/).slice(1);
   if (parts.length === 0) throw new Error(`promtool: ${printed.slice(0, 2_000)}`);
   return parts.map((part) => {
+    const [, name = ''] = /^alertname: (\w+)/.exec(part) ?? [];
     const [, time = ''] = /time: ((?:\d+[hms])+)/.exec(part) ?? [];
-    return { at: secondsOf(time), labels: part.slice(part.indexOf('got:')) };
+    return { name, at: secondsOf(time), labels: part.slice(part.indexOf('got:')) };
   });
 }
 

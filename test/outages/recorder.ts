@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Prometheus' interval between two scrapes. */
 export const STEP_SECONDS = 5;
 
+/** Ages that a service states in seconds. Where the time of the rules is compressed, they would be too low for it. */
+const AGES = /^presign_\w+_(?:lag|failing)_seconds|^presign_silent_seconds/;
+
 export type Recorder = {
   /** The seconds of the recording so far. */
   readonly now: () => number;
@@ -21,12 +24,14 @@ export function record(ports: Readonly<Record<string, number>>, realSeconds: num
   const columns = new Map<string, string[]>();
   let steps = 0;
   let closed = false;
+  const asRules = (series: string, value: string) =>
+    AGES.test(series) ? String((Number(value) * STEP_SECONDS) / realSeconds) : value;
   const scrapeAll = async () => {
     const scraped = await Promise.all(Object.entries(ports).map(([name, port]) => scrapeOne(name, port)));
     const seen = new Map(scraped.flat());
     for (const [series, value] of seen) {
       const column = columns.get(series) ?? Array.from({ length: steps }, () => '_');
-      column.push(value);
+      column.push(asRules(series, value));
       columns.set(series, column);
     }
     for (const [series, column] of columns)
