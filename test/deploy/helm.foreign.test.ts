@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { SECRETS, VARIABLES } from '@presign/service';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { codeIn } from '../docs/fences.ts';
 import { KUBERNETES, writeSchemas } from './kubernetes-schemas.ts';
 
 const { deploy } = inject('toolchains');
@@ -49,6 +50,16 @@ const render = (values: readonly string[]) =>
     stdio: 'pipe',
   });
 
+type Backend = { readonly name: string; readonly port: number };
+type Service = {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly ports: readonly { readonly port: number }[] };
+};
+type Budget = {
+  readonly kind: string;
+  readonly spec: { readonly maxUnavailable: number; readonly unhealthyPodEvictionPolicy: string };
+};
 type Container = {
   readonly name: string;
   readonly image: string;
@@ -132,6 +143,25 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     }
   });
 
+  test('is reached by the HTTPRoute of the guide, which is one of the Gateway API', () => {
+    const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/kubernetes.md'), 'utf8');
+    const [route = ''] = codeIn(guide, 'yaml').filter((code) => code.includes('kind: HTTPRoute'));
+    expect(conform(route)).toMatchObject({ status: 0 });
+    for (const [known, unknown] of [
+      ['backendRefs:', 'backends:'],
+      ['request: 0s', 'request: never'],
+    ] as const) {
+      expect(route).toContain(known);
+      expect(conform(route.replace(known, unknown)).status, unknown).toBe(1);
+    }
+    const { rules } = (parse(route) as { spec: { rules: readonly { backendRefs: readonly Backend[] }[] } })
+      .spec;
+    const services = (parseAllDocuments(render(LEAST)).map((each) => each.toJS()) as readonly Service[])
+      .filter((each) => each?.kind === 'Service')
+      .map(({ metadata: { name }, spec: { ports } }) => ({ name, port: ports[0]?.port }));
+    expect(services).toContainEqual(rules[0]?.backendRefs[0]);
+  });
+
   test.each([
     ['an address that is missing', ['issuerUrl=https://presign.example.com']],
     ['a value that the chart does not have', [...LEAST, 'gateway.replica=3']],
@@ -164,6 +194,17 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
         'kubernetes.io/hostname',
       ]);
     }
+  });
+
+  test('lets a node be drained although a pod on it serves nothing', () => {
+    const budgets = (parseAllDocuments(render(LEAST)).map((each) => each.toJS()) as readonly Budget[]).filter(
+      (each) => each?.kind === 'PodDisruptionBudget',
+    );
+    const policies = budgets.map(({ spec }) => [spec.maxUnavailable, spec.unhealthyPodEvictionPolicy]);
+    expect(policies).toEqual([
+      [1, 'AlwaysAllow'],
+      [1, 'AlwaysAllow'],
+    ]);
   });
 
   test('opens fewer connections to Postgres than it takes by default, with all gateways', () => {

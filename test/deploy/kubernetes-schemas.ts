@@ -1,16 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 
 /** Versions of the Go modules whose files have the schemas. */
 export const KUBERNETES = '1.34.2';
 const PROMETHEUS_OPERATOR = '0.85.0';
+const GATEWAY_API = '1.4.1';
 
 type Schema = { readonly [key: string]: unknown };
 type Kind = { readonly group: string; readonly version: string; readonly kind: string };
 
 /**
- * Writes the schemas of Kubernetes' own kinds and of ServiceMonitor into a folder, as kubeconform reads them: one file a
+ * Writes the schemas of Kubernetes' own kinds, of ServiceMonitor and of HTTPRoute into a folder, as kubeconform reads them: one file a
  * kind. A field that a schema does not name is an error.
  * @returns where kubeconform finds the schema of a kind
  */
@@ -26,16 +28,29 @@ export function writeSchemas(folder: string): string {
     if (kind && others.length === 0) write(folder, kind, standalone(name, definitions));
   }
   const operator = moduleOf(`github.com/prometheus-operator/prometheus-operator@v${PROMETHEUS_OPERATOR}`);
-  const crd = readJson(join(operator, 'jsonnet/prometheus-operator/servicemonitors-crd.json')) as {
-    spec: { group: string; versions: readonly { name: string; schema: { openAPIV3Schema: Schema } }[] };
-  };
-  for (const { name, schema } of crd.spec.versions)
-    write(
-      folder,
-      { group: crd.spec.group, version: name, kind: 'ServiceMonitor' },
-      strict(schema.openAPIV3Schema),
-    );
+  const gateways = moduleOf(`sigs.k8s.io/gateway-api@v${GATEWAY_API}`);
+  for (const file of [
+    join(operator, 'jsonnet/prometheus-operator/servicemonitors-crd.json'),
+    join(gateways, 'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml'),
+  ])
+    writeCustom(folder, parse(readFileSync(file, 'utf8')) as CustomResource);
   return join(folder, '{{.ResourceKind}}{{.KindSuffix}}.json');
+}
+
+type CustomResource = {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    readonly versions: readonly {
+      readonly name: string;
+      readonly schema: { readonly openAPIV3Schema: Schema };
+    }[];
+  };
+};
+
+function writeCustom(folder: string, { spec: { group, names, versions } }: CustomResource): void {
+  for (const { name, schema } of versions)
+    write(folder, { group, version: name, kind: names.kind }, strict(schema.openAPIV3Schema));
 }
 
 /** The folder of a Go module, which Go keeps after the first download. */
