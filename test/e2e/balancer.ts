@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,9 @@ export type Balancer = {
   readonly close: () => Promise<void>;
 };
 
+/** Where a program is. `TEST_NGINX` and `TEST_HAPROXY` choose others than those of the system. */
 export const installed = (name: string) =>
+  process.env[`TEST_${name.toUpperCase()}`] ??
   ['/usr/sbin', '/usr/bin', '/usr/local/sbin'].map((dir) => join(dir, name)).find(existsSync);
 
 /** Load balancers and their programs. Undefined where it is not installed. */
@@ -173,6 +175,21 @@ const codeInGuide = () => {
   return [...codeIn(text, ''), ...codeIn(text, 'sh').filter((code) => code.includes('nginx'))];
 };
 
+/** The line that the guide adds for newer versions, if this is one. An older nginx refuses it. */
+export function lineForNewer(): string {
+  const found = /From nginx ([\d.]+) on, add `([^`]+)`/.exec(readFileSync(GUIDE, 'utf8'));
+  const [, since = '', line = ''] = found ?? [];
+  const { stderr } = spawnSync(installed('nginx') ?? 'nginx', ['-v'], { encoding: 'utf8' });
+  const numbers = (version: string) =>
+    version
+      .split('.')
+      .map((part) => part.padStart(4, '0'))
+      .join('.');
+  const has = /nginx\/([\d.]+)/.exec(stderr)?.[1] ?? '0';
+  if (line === '') throw new Error('the guide has no line for a newer nginx');
+  return numbers(has) >= numbers(since) ? line : '';
+}
+
 /** The settings of the operator guide, with other addresses and folders. */
 export function nginxConf(dir: string, port: number, [first = '', second = '']: readonly string[]): string {
   const [settings = ''] = codeInGuide();
@@ -184,7 +201,9 @@ export function nginxConf(dir: string, port: number, [first = '', second = '']: 
   ] as const;
   for (const [shown] of addresses)
     if (!settings.includes(shown)) throw new Error(`the guide has no ${shown}`);
-  const here = addresses.reduce((text, [shown, own]) => text.replace(shown, own), settings);
+  const here = addresses
+    .reduce((text, [shown, own]) => text.replace(shown, own), settings)
+    .replace('server {\n', `server {\n  ${lineForNewer()}\n`);
   return `
 daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log notice; worker_processes 1;
 events { worker_connections 1024; }
