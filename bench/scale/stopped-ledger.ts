@@ -7,6 +7,7 @@
  * MAXMEMORY_MB (128) is the memory of Redis. It needs Linux, redis-server, openssl and Postgres, and starts stores of its own.
  */
 import { randomBytes } from 'node:crypto';
+import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '@presign/limits';
 import { Pool } from 'undici';
@@ -86,7 +87,8 @@ await calls;
 const written = filled + passed;
 console.log(
   `afterwards: ${written} calls written in ${seconds.toFixed(0)} s, ${(written / seconds).toFixed(0)} calls/s;`,
-  `meanwhile ${passed} calls passed, and ${refused} were refused`,
+  `meanwhile ${passed} calls passed, and ${refused} were refused;`,
+  `the load of the machine was ${loadavg()[0]?.toFixed(1)}, with this one in it`,
 );
 process.exit();
 
