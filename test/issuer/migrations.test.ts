@@ -31,6 +31,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0004_usage_metadata.sql': 'fdd575330e1015c858fd9a4ded4a62f111f11222e6c7e368efb8feddb7d6990b',
   '0005_virtual_key_budgets.sql': '6c01352eaa96e136153e6bce32d4976e4391f1684c0a68d6f4422cd59ce63ee6',
   '0006_pieces_of_days.sql': '991ec37b474561416e3400036184c836fd246355df66de387383d443b9923045',
+  '0007_sockets.sql': 'f96236d0dfce2fbc9024595b901b5363abe778cd31913b77964cfacfb7dbbd7f',
 };
 
 describe('a landed migration', () => {

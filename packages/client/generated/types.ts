@@ -73,6 +73,8 @@ export interface components {
              *     ]
              */
             allowed_fields?: string[] | null;
+            /** @description true: the URL can also be opened as a WebSocket, where its provider has one: OpenAI on `/v1/responses`. Each turn is a call. Left out: an upgrade is refused with 426. */
+            sockets?: boolean | null;
             /**
              * @description Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.
              * @example 250000
@@ -179,7 +181,7 @@ export interface components {
             warnings?: components["schemas"]["Warning"][];
         };
         /** @enum {string} */
-        CriticalClaim: "calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind" | "arguments";
+        CriticalClaim: "calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind" | "arguments" | "sockets";
         LlmClaims: {
             /**
              * Format: uuid
@@ -207,7 +209,7 @@ export interface components {
             aud: string;
             /** @description Redis partition of the grant. */
             prt: number;
-            /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
+            /** @description The names of what restricts the URL and is not in its token, and `sockets` where it may be opened as a socket. Left out: nothing. */
             crt?: components["schemas"]["CriticalClaim"][];
             /** @constant */
             knd: "llm";
@@ -505,7 +507,7 @@ export interface components {
             aud: string;
             /** @description Redis partition of the grant. */
             prt: number;
-            /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
+            /** @description The names of what restricts the URL and is not in its token, and `sockets` where it may be opened as a socket. Left out: nothing. */
             crt?: components["schemas"]["CriticalClaim"][];
             /** @constant */
             knd: "mcp_bundle";
@@ -650,6 +652,8 @@ export interface components {
             max_body_bytes?: number;
             allowed_fields?: string[];
             bind?: components["schemas"]["Bind"];
+            /** @constant */
+            sockets?: true;
         };
         Bind: {
             origins?: string[];
@@ -1000,6 +1004,10 @@ export interface components {
             retry_count: number | null;
             /** @description The first 64 characters of the header. null: it had none. */
             user_agent: string | null;
+            /** @description The socket that it is a turn of: the `x-presign-request-id` of its handshake. null: it had a request of its own. */
+            connection: string | null;
+            /** @description Its number on that socket, from 1. */
+            turn: number | null;
             /** Format: uuid */
             session_id: string;
             /** Format: uuid */
@@ -1091,6 +1099,10 @@ export interface components {
             retry_count: number | null;
             /** @description The first 64 characters of the header. null: it had none. */
             user_agent: string | null;
+            /** @description The socket that it is a turn of: the `x-presign-request-id` of its handshake. null: it had a request of its own. */
+            connection: string | null;
+            /** @description Its number on that socket, from 1. */
+            turn: number | null;
             /** Format: uuid */
             session_id: string;
             /** Format: uuid */
@@ -2001,7 +2013,7 @@ export interface components {
          * @description Stable: programs switch on it.
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "token_limit_reached" | "token_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "argument_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_deleted" | "account_deleted" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "tokens_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+        ErrorCode: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "token_limit_reached" | "token_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "argument_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_deleted" | "account_deleted" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "sockets_not_allowed" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "tokens_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
         /**
          * @description As SDKs of providers name it.
          * @enum {string}
@@ -3055,6 +3067,8 @@ export interface operations {
                      *           "total_ms": 1630,
                      *           "retry_count": 0,
                      *           "user_agent": "OpenAI/Python 2.8.0",
+                     *           "connection": null,
+                     *           "turn": null,
                      *           "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
                      *           "grant_id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
                      *           "api_key": "5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e",
@@ -3121,6 +3135,8 @@ export interface operations {
                      *       "total_ms": 1630,
                      *       "retry_count": 0,
                      *       "user_agent": "OpenAI/Python 2.8.0",
+                     *       "connection": null,
+                     *       "turn": null,
                      *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
                      *       "grant_id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
                      *       "api_key": "5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e",
@@ -3197,6 +3213,8 @@ export interface operations {
                      *           "total_ms": 1630,
                      *           "retry_count": 1,
                      *           "user_agent": "OpenAI/Python 2.8.0",
+                     *           "connection": null,
+                     *           "turn": null,
                      *           "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
                      *           "grant_id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
                      *           "api_key": "5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e",

@@ -16,6 +16,16 @@ export const spendOf = (provider: Provider, path: string): Spend | undefined =>
 export const credentialOf = (provider: Provider, path: string): Credential =>
   routeOf(provider, path)?.route.credential ?? provider.credential;
 
+/** The protocol of a path over a WebSocket. Undefined: it has none. */
+export const socketOf = (provider: Provider, path: string): Route['socket'] =>
+  routeOf(provider, path)?.route.socket;
+
+/** Whether a grant's path or pattern can reach an endpoint that has a socket. */
+export const reachesSocket = ({ routes }: Provider, pattern: string): boolean =>
+  routes.some(
+    ({ socket, path }) => socket !== undefined && patternsMeet(asRead(pattern), path.toLowerCase()),
+  );
+
 /**
  * Whether a call is free: it must match one of the provider's `free` calls byte for byte. A path with parameters or
  * encoded characters never matches, because a lenient server might read `/v1/chat/completions/;x` as a call that is

@@ -11,7 +11,15 @@ export { applyConfig } from './config/apply-config.ts';
 export { type CompiledConfig, compileConfig } from './config/compile-config.ts';
 export { fieldOverFixed } from './config/fixed-config.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
-export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
+export {
+  costsNothing,
+  credentialOf,
+  dialectOf,
+  reachesSocket,
+  slashedIdsOf,
+  socketOf,
+  spendOf,
+} from './dialect-of.ts';
 export type { Encoding, FreeCall } from './facts/fact.ts';
 export { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './facts/rates.ts';
 export type { JsonObject } from './json.ts';

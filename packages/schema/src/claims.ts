@@ -24,6 +24,7 @@ const CRITICAL = [
   'shared_budgets',
   'bind',
   'arguments',
+  'sockets',
 ] as const;
 export type Critical = (typeof CRITICAL)[number];
 
@@ -33,7 +34,8 @@ const crt = z
   .min(1)
   .optional()
   .meta({
-    description: 'The names of what restricts the URL and is not in its token. Left out: nothing.',
+    description:
+      'The names of what restricts the URL and is not in its token, and `sockets` where it may be opened as a socket. Left out: nothing.',
   });
 
 const registered = {

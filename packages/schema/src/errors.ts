@@ -154,6 +154,11 @@ export const ERRORS = {
     'invalid_request_error',
     'The body is not a JSON object. Send one as application/json.',
   ],
+  sockets_not_allowed: [
+    426,
+    'invalid_request_error',
+    'This URL cannot be opened as a socket. Send the call as a POST, or use a URL that was issued with sockets.',
+  ],
   price_unknown: [
     422,
     'invalid_request_error',

@@ -4,6 +4,7 @@ import {
   type Dead,
   keyProblem,
   type Provider,
+  reachesSocket,
   slashedIdsOf,
   strayPath,
   whyDead,
@@ -67,6 +68,15 @@ export function checkPaths(
     if (problem !== undefined) throw refused(names[i] ?? 'path', `${problem}.`);
   }
   return names;
+}
+
+/** Refuses `sockets` where no path of the URL can be opened as a socket. */
+export function checkSockets({ provider, request }: Asked): void {
+  if (!request.sockets) return;
+  if (request.method !== 'POST')
+    throw refused('sockets', 'a socket is matched as a POST, and this URL allows another method.');
+  if (!request.path.some((path) => reachesSocket(provider, path)))
+    throw refused('sockets', `no path of this URL can be opened as a socket at ${provider.id}.`);
 }
 
 /** Refuses a URL that no call could ever match. */

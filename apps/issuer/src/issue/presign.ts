@@ -25,6 +25,7 @@ import {
   checkKey,
   checkModels,
   checkPaths,
+  checkSockets,
   checkSpending,
   checkTokens,
   couldDie,
@@ -189,6 +190,7 @@ export async function writeGrant(
   const { config } = rows.grant;
   checkConfig(issue, config);
   checkModels(issue, config);
+  checkSockets(issue);
   const drawn = { budgetId: virtualKey?.budgetId, sharedIds: shared.sharedIds };
   const limited = {
     cost: virtualKey?.costLimited || shared.costLimited,

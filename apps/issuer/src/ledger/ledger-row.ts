@@ -37,6 +37,8 @@ export function ledgerRow(entry: SettledEntry) {
     ownUs: record.own ?? null,
     retryCount: record.rty ?? null,
     userAgent: storableOrNull(record.agt),
+    connectionId: record.con ?? null,
+    turn: record.trn ?? null,
     startedAt: new Date(record.beg),
     // A stream id starts with the clock of Redis in milliseconds.
     settledAt: new Date(Number(entry.id.split('-')[0])),

@@ -174,6 +174,8 @@ const call = {
   total_ms: 1_630,
   retry_count: 0,
   user_agent: 'OpenAI/Python 2.8.0',
+  connection: null,
+  turn: null,
   session_id: SESSION,
   grant_id: GRANT,
   api_key: API_KEY,

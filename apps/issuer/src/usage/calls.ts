@@ -199,6 +199,8 @@ export const describeCall = (row: LedgerRow): CallSummary => ({
   total_ms: row.totalMs,
   retry_count: row.retryCount,
   user_agent: row.userAgent,
+  connection: row.connectionId,
+  turn: row.turn,
   refusal: null,
 });
 

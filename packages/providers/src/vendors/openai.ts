@@ -71,6 +71,8 @@ export const openai: Provider = {
         serverTools: SERVER_TOOLS,
         minimum: RESPONSES_MINIMUM,
       }),
+      // https://developers.openai.com/api/docs/guides/websocket-mode (2026-11-29)
+      socket: 'responses',
     },
     {
       path: '/v1/completions',

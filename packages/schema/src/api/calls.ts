@@ -91,6 +91,11 @@ const callFields = {
     .meta({
       description: `The first ${USER_AGENT_MAX_CHARS} characters of the header. null: it had none.`,
     }),
+  connection: z.guid().nullable().meta({
+    description:
+      'The socket that it is a turn of: the `x-presign-request-id` of its handshake. null: it had a request of its own.',
+  }),
+  turn: z.int().nullable().meta({ description: 'Its number on that socket, from 1.' }),
   session_id: z.guid(),
   grant_id: z.guid(),
   api_key: z.guid().nullable(),
@@ -238,6 +243,9 @@ export const callRecord = z.object({
   /** `X-Stainless-Retry-Count` and `User-Agent`, bounded. */
   rty: z.int().min(0).max(RETRY_COUNT_MAX).optional().catch(undefined),
   agt: z.string().optional(),
+  /** The socket that it is a turn of, and its number there. */
+  con: z.guid().optional(),
+  trn: z.int().min(1).optional(),
   /** When the call was admitted, Unix milliseconds by the gateway's clock. */
   beg: z.int(),
 });

@@ -126,6 +126,12 @@ const conditionFields = {
       'The top-level fields that the JSON body of a call may have, at most 100. Fields that config sets need not be named. Left out: all.',
     examples: [['messages', 'stream']],
   }),
+  sockets: optional(z.boolean(expected('true or false')))
+    .transform((value) => (value ? (true as const) : undefined))
+    .meta({
+      description:
+        'true: the URL can also be opened as a WebSocket, where its provider has one: OpenAI on `/v1/responses`. Each turn is a call. Left out: an upgrade is refused with 426.',
+    }),
 };
 
 const paths = z
@@ -255,6 +261,8 @@ export type Conditions = {
   readonly max_body_bytes?: number | undefined;
   readonly allowed_fields?: string[] | undefined;
   readonly bind?: Bind | undefined;
+  /** The URL can be opened as a socket. */
+  readonly sockets?: true | undefined;
 };
 
 /** Where calls may come from. A part that is left out allows all. */
@@ -264,8 +272,9 @@ export type Bind = {
 };
 
 /** The conditions that a request states. Null: none. */
-export function conditionsOf({ max_body_bytes, allowed_fields, bind }: Conditions): Conditions | null {
-  const all = Object.entries({ max_body_bytes, allowed_fields, bind });
+export function conditionsOf(conditions: Conditions): Conditions | null {
+  const { max_body_bytes, allowed_fields, bind, sockets } = conditions;
+  const all = Object.entries({ max_body_bytes, allowed_fields, bind, sockets });
   const stated = all.filter(([, value]) => value !== undefined);
   return stated.length > 0 ? Object.fromEntries(stated) : null;
 }
@@ -282,6 +291,7 @@ export const conditionsAnswer = z
     max_body_bytes: z.int().optional(),
     allowed_fields: z.array(z.string()).optional(),
     bind: bindAnswer.optional(),
+    sockets: z.literal(true).optional(),
   })
   .meta({ id: 'Conditions' })
   .nullable()

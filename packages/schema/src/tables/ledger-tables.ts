@@ -90,6 +90,9 @@ export const ledger = pgTable(
     retryCount: smallint(),
     /** The beginning of `User-Agent`. */
     userAgent: text(),
+    /** The socket that it is a turn of, by the request id of its handshake, and its number there. Null: it had a request of its own. */
+    connectionId: uuid(),
+    turn: integer(),
     startedAt: time().notNull(),
     settledAt: time().notNull(),
   },
