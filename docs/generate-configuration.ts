@@ -59,7 +59,7 @@ function table(): string {
   const own = Object.values(READERS).map(defaultsOf);
   const [, issuer = new Map<string, string>(), gateway = new Map<string, string>()] = own;
   // `start` reads these with functions of the services.
-  const ofGateway = ['MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
+  const ofGateway = [...gateway.keys()].filter((name) => /^MAX_(?:HELD_BODY|BODY|SOCKET)/.test(name));
   const ofIssuer = [...issuer.keys()].filter((name) => /_KEPT_DAYS$|^ARCHIVE_|^AWS_/.test(name));
   const shared = [
     ...ofGateway.map((name) => [name, gateway.get(name) ?? ''] as const),

@@ -137,6 +137,12 @@ export const REFUSALS: Readonly<Record<ErrorCode, readonly Refused[] | Never>> =
   method_not_allowed: [
     ofLlm('another method', (url, share) => ({ url: `${url}?${long(share)}`, method: 'PUT' })),
   ],
+  sockets_not_allowed: [
+    ofLlm('a handshake', (url, share) => ({
+      ...{ url: `${url}?${long(share)}`, method: 'GET' },
+      headers: ['Upgrade: websocket', 'Connection: upgrade'],
+    })),
+  ],
   model_not_allowed: bodies('model_not_allowed'),
   origin_not_allowed: [
     ofLlm(

@@ -31,6 +31,7 @@ import { preflight } from './preflight.ts';
 import { addHealthRoutes } from './readiness.ts';
 import { writeAnswer } from './share/discard.ts';
 import { createFreeWork } from './share/free-work.ts';
+import { type ServeSocket, socketCall } from './socket/handshake.ts';
 
 /** Everything that a gateway serves. */
 export type Gateway = {
@@ -39,6 +40,9 @@ export type Gateway = {
   readonly isPostCall: (incoming: IncomingMessage) => boolean;
   /** Serves a POST to a provider or an MCP server without Hono's routing and `Request`, for which every call would pay. */
   readonly postCall: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+  /** Whether `serveSocket` serves an upgrade. Any other is a request that Node has given up. */
+  readonly isSocket: (incoming: IncomingMessage) => boolean;
+  readonly serveSocket: ServeSocket;
   /** Refuses a request that cannot be read. */
   readonly malformed: () => Response;
 };
@@ -105,7 +109,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     outgoing.end();
   };
   const malformed = () => closing(refuse(UNREADABLE, randomUUID(), { method: undefined, headers: {} }));
-  return { app, isPostCall, postCall, malformed };
+  return { app, isPostCall, postCall, isSocket, serveSocket: socketCall(llm), malformed };
 }
 
 /** A POST to a URL without its path is a call, whose refusal names the paths of the URL. */
@@ -145,6 +149,13 @@ const CALL_URL = /^\/(?:llm\/|mcp\/(?:mcp|sse)\?)/;
 const isPostCall = (incoming: IncomingMessage): boolean =>
   incoming.method === 'POST' &&
   CALL_URL.test(incoming.url ?? '') &&
+  PLAIN_HOST.test(incoming.headers.host ?? '') &&
+  ambiguousRequest(incoming) === undefined;
+
+const isSocket = (incoming: IncomingMessage): boolean =>
+  incoming.method === 'GET' &&
+  incoming.headers.upgrade?.toLowerCase() === 'websocket' &&
+  incoming.url?.startsWith('/llm/') === true &&
   PLAIN_HOST.test(incoming.headers.host ?? '') &&
   ambiguousRequest(incoming) === undefined;
 

@@ -11,8 +11,8 @@ import type { UpstreamTimes } from './http/forward.ts';
 import type { RefusedCalls } from './limits/refused-calls.ts';
 import { type ReadQuota, takeRefused } from './share/read-quota.ts';
 
-/** `other`: a request that is no call, because it is malformed or has no route. */
-type CallKind = 'llm' | 'mcp' | 'describe' | 'bundle' | 'other';
+/** `socket`: a connection, whose turns are calls of the kind `llm`. `other`: a request that is no call, because it is malformed or has no route. */
+type CallKind = 'llm' | 'mcp' | 'socket' | 'describe' | 'bundle' | 'other';
 
 /** The end of a call that was admitted. */
 type CallEnd = {
@@ -72,6 +72,11 @@ export class CallReport implements UpstreamTimes {
   messages: number | undefined = undefined;
   /** The tool or method that they call, in at most 255 characters. */
   tool: string | undefined = undefined;
+  /** The id of the socket that it is a turn of, and its number there. */
+  connection: string | undefined = undefined;
+  turn: number | undefined = undefined;
+  /** How many turns a socket had. */
+  turns: number | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
   end: CallEnd | undefined = undefined;
   /** Its spans, once it is sent to the upstream and if it is traced. */
@@ -160,7 +165,7 @@ export function callReporter({
 }
 
 /** The other kinds only ask about a URL. */
-const isOfCalls = (kind: CallKind): boolean => kind === 'llm' || kind === 'mcp';
+const isOfCalls = (kind: CallKind): boolean => kind === 'llm' || kind === 'mcp' || kind === 'socket';
 
 /** The part of a refused call that is kept. The issuer knows the rest by its grant. */
 function describeRefused(
@@ -210,6 +215,9 @@ function lineOf(
     model: call.model,
     method: call.method,
     messages: call.messages,
+    connection: call.connection,
+    turn: call.turn,
+    turns: call.turns,
     status,
     upstream_status: end?.upstreamStatus === status ? undefined : end?.upstreamStatus,
     code: end?.code ?? refusal?.code,

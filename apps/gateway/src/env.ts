@@ -13,6 +13,7 @@ import {
 import { readDatabaseSettings } from '@presign/service/database';
 import { shutdownOf } from '@presign/service/start';
 import { type McpPrices, readMcpPrices } from './mcp/request/price.ts';
+import type { SocketBounds } from './socket/open-sockets.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -43,6 +44,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
     ...readBodyLimits(env),
+    socketBounds: readSocketBounds(env),
     mcpPrices: {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
@@ -70,6 +72,15 @@ export function readBodyLimits(env: Environment) {
   }
   return { maxBodyBytes, maxHeldBodyBytes };
 }
+
+/** The bounds of sockets. */
+export const readSocketBounds = (env: Environment): SocketBounds => ({
+  perGateway: readVariable(env, 'MAX_SOCKETS', 5_000),
+  perAccount: readVariable(env, 'MAX_SOCKETS_PER_ACCOUNT', 1_000),
+  perUrl: readVariable(env, 'MAX_SOCKETS_PER_URL', 20),
+  holderMessageBytes: readVariable(env, 'MAX_SOCKET_MESSAGE_BYTES', 1_048_576),
+  upstreamMessageBytes: readVariable(env, 'MAX_SOCKET_ANSWER_BYTES', 16_777_216),
+});
 
 /** The operator's prices of MCP calls. */
 export function readMcpPricesFile(file: string | undefined): McpPrices['byServer'] {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type RedisTimeouts, watchClock } from '@presign/limits';
@@ -30,10 +31,12 @@ import { askStores } from './readiness.ts';
 import { bodyMemory } from './share/body-memory.ts';
 import { discardRest } from './share/discard.ts';
 import { createHosts } from './share/hosts.ts';
-import { boundPipelining } from './share/pipelining.ts';
+import { type BoundListener, boundPipelining } from './share/pipelining.ts';
 import { readQuota } from './share/read-quota.ts';
 import { newTurns } from './share/turns.ts';
 import { trackUnderWay } from './share/under-way.ts';
+import { answerOn } from './socket/answer-raw.ts';
+import { createOpenSockets, SOCKET_BOUNDS, type SocketBounds } from './socket/open-sockets.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 
 /** A listening gateway. */
@@ -75,6 +78,7 @@ type OwnDeps =
       | 'waiting'
       | 'waits'
       | 'hosts'
+      | 'sockets'
     );
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> &
@@ -96,6 +100,8 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> &
     readonly meter?: Meter;
     /** The proxies that are believed in `X-Forwarded-For`: addresses and CIDR ranges. */
     readonly trustedProxies?: readonly string[] | undefined;
+    /** Bounds of sockets that are not the defaults. */
+    readonly socketBounds?: Partial<SocketBounds> | undefined;
     /** How long an idle connection stays open. */
     readonly keepAliveMs?: number;
   };
@@ -153,14 +159,11 @@ export async function startGateway(
     closing: closing.signal,
     ...processMemory(options, metrics),
   };
-  const server = createServer(
-    { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
-    boundPipelining(listenerOf(createGateway({ ...options, ...own }), options.gatewayUrl)),
-  );
+  const server = serverOf(createGateway({ ...options, ...own }), options);
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
     draining.abort();
-    const stopCut = await drain(server, dispatcher, closing, { ...AT_ONCE, ...shutdown });
+    const stopCut = await drain(server, { ...own, closing }, { ...AT_ONCE, ...shutdown });
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
     stopCut();
@@ -168,7 +171,7 @@ export async function startGateway(
     await leases.close();
     await own.refusedCalls.close();
     await own.endedCalls.close();
-    for (const each of [revocations, clock, listeners]) each.close();
+    for (const each of [revocations, clock, listeners, own.sockets]) each.close();
     await bodyWorkers.close();
     await dispatcher.destroy();
   };
@@ -181,14 +184,14 @@ export async function startGateway(
  */
 async function drain(
   server: Server,
-  dispatcher: ReturnType<typeof guardedDispatcher>,
-  closing: AbortController,
+  { dispatcher, sockets, closing }: Draining,
   { drainMs, graceMs }: Shutdown,
 ): Promise<() => void> {
   let grace: NodeJS.Timeout | undefined;
   const cut = () => {
     // Ends the calls to upstreams first, so that their holders still hear of it.
     void dispatcher.destroy();
+    sockets.cutAll();
     grace = setTimeout(() => server.closeAllConnections(), CUT_MS);
   };
   await drainServer(server, drainMs, () => {
@@ -198,11 +201,14 @@ async function drain(
   return () => clearTimeout(grace);
 }
 
+type Draining = Pick<GatewayDeps, 'dispatcher' | 'sockets'> & { readonly closing: AbortController };
+
 /** The memory of this process, which no store has. */
 const processMemory = (
-  { maxHeldBodyBytes, maxBodyBytes }: GatewayOptions,
+  { maxHeldBodyBytes, maxBodyBytes, socketBounds }: GatewayOptions,
   { settleDropped }: GatewayDeps['metrics'],
 ) => ({
+  sockets: createOpenSockets({ ...SOCKET_BOUNDS, ...socketBounds }),
   uncounted: new Set<string>(),
   disproved: createDisproved(),
   waiting: boundWaiting(settleDropped),
@@ -215,8 +221,32 @@ const processMemory = (
 /** How the paths of the gateway begin. */
 const ROUTES = /\/(?:llm\/t\/|mcp\/(?:mcp|sse|bundle)\b|healthz|readyz)/;
 
-function listenerOf({ app, isPostCall, postCall, malformed }: Gateway, gatewayUrl: string): RequestListener {
+/** The server of a gateway's requests and sockets. */
+function serverOf(gateway: Gateway, { gatewayUrl, keepAliveMs = KEEP_ALIVE_MS }: GatewayOptions): Server {
   const ownTarget = withoutPublicPath(gatewayUrl, ROUTES);
+  const bound = boundPipelining(listenerOf(gateway, ownTarget));
+  const server = createServer({ ...TIMEOUTS, keepAliveTimeout: keepAliveMs }, bound.listener);
+  return server.on('upgrade', upgradeOf(gateway, bound, ownTarget));
+}
+
+/** Takes upgrades, which Node hands over with their connection. All but sockets are answered as requests. */
+const upgradeOf =
+  ({ isSocket, serveSocket }: Gateway, { listener, isServing }: BoundListener, ownTarget: OwnTarget) =>
+  (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    socket.on('error', () => {});
+    // Its answer would come before those of earlier requests.
+    if (isServing(socket)) return void socket.destroy();
+    const url = ownTarget(incoming.url ?? '');
+    if (isSocket(Object.assign(incoming, { url }))) void serveSocket(incoming, socket, head);
+    else listener(incoming, answerOn(incoming, socket) as never);
+  };
+
+type OwnTarget = (target: string) => string;
+
+function listenerOf(
+  { app, isPostCall, postCall, malformed }: Gateway,
+  ownTarget: OwnTarget,
+): RequestListener {
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);

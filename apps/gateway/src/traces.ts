@@ -65,6 +65,7 @@ const FAILED = 2;
 const ROUTES: Readonly<Record<CallReport['kind'], string>> = {
   llm: '/llm/t/{token}/{path}',
   mcp: '/mcp/mcp',
+  socket: '/llm/t/{token}/{path}',
   describe: '/llm/t/{token}',
   bundle: '/mcp/bundle/{token}',
   other: '',

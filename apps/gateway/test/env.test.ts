@@ -85,6 +85,13 @@ test('what is left out has the documented default', () => {
     leaseMs: 60_000,
     upstreamTimeoutMs: 3_600_000,
     maxHeldBodyBytes: 67_108_864,
+    socketBounds: {
+      perGateway: 5_000,
+      perAccount: 1_000,
+      perUrl: 20,
+      holderMessageBytes: 1_048_576,
+      upstreamMessageBytes: 16_777_216,
+    },
     maxBodyBytes: 16_777_216,
     logLevel: 'info',
   });

@@ -1,4 +1,4 @@
-import { readBodyLimits, readMcpPricesFile } from '@presign/gateway';
+import { readBodyLimits, readMcpPricesFile, readSocketBounds } from '@presign/gateway';
 import { readRetention } from '@presign/issuer';
 import { readProvidersFile } from '@presign/providers';
 import {
@@ -48,6 +48,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
     ...readBodyLimits(env),
+    socketBounds: readSocketBounds(env),
     mcpPrices: {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),

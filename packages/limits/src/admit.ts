@@ -128,6 +128,8 @@ export type Ask = {
   readonly hold: Hold | undefined;
   /** The most tokens that it can use, input and output together; undefined where no bound is known. */
   readonly worstTokens?: number | undefined;
+  /** The places that it takes among the calls under way. One when left out. */
+  readonly places?: number;
   /** How long the hold stands unless it is renewed. */
   readonly leaseMs: number;
   /** JSON, kept with the hold: the ledger gets it should this gateway die. */
@@ -225,13 +227,13 @@ type LastCallText = string | undefined;
 export const admit = (
   redis: RedisClient,
   grant: GrantRef,
-  { holdId: id, uses, hold, worstTokens, leaseMs, record }: Ask,
+  { holdId: id, uses, hold, worstTokens, places = 1, leaseMs, record }: Ask,
 ): Promise<Admission> => {
   const call = {
     mode: 'hold',
     id,
     calls: uses,
-    places: 1,
+    places,
     uses,
     hold,
     worstTokens,

@@ -258,6 +258,31 @@ export const VARIABLES = {
     'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
     '67108864',
   ),
+  MAX_SOCKETS: variable(
+    whole(1, 1_000_000),
+    'how many sockets may be open at one gateway; further handshakes get 503',
+    '5000',
+  ),
+  MAX_SOCKETS_PER_ACCOUNT: variable(
+    whole(1, 1_000_000),
+    'how many sockets of one account may be open at one gateway',
+    '1000',
+  ),
+  MAX_SOCKETS_PER_URL: variable(
+    whole(1, 1_000_000),
+    'how many sockets of one URL may be open at one gateway',
+    '20',
+  ),
+  MAX_SOCKET_MESSAGE_BYTES: variable(
+    whole(1024, 16 * MIB),
+    'the largest message of a holder on a socket, in bytes; a larger one closes the socket with 1009',
+    '1048576',
+  ),
+  MAX_SOCKET_ANSWER_BYTES: variable(
+    whole(1024, 64 * MIB),
+    'the largest message of a provider on a socket, in bytes; a larger one ends the socket',
+    '16777216',
+  ),
   TRUSTED_PROXIES: variable(
     z
       .string()

@@ -92,6 +92,11 @@ describe('a variable', () => {
     ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
     ['AWS_SESSION_TOKEN', [' ']],
     ['MAX_BODY_BYTES', ['0', '1048575', '33554433', '16MiB']],
+    ['MAX_SOCKETS', ['0', '1000001', 'x']],
+    ['MAX_SOCKETS_PER_ACCOUNT', ['0', '1000001', 'x']],
+    ['MAX_SOCKETS_PER_URL', ['0', '1000001', 'x']],
+    ['MAX_SOCKET_MESSAGE_BYTES', ['1023', '16777217', '1MiB']],
+    ['MAX_SOCKET_ANSWER_BYTES', ['1023', '67108865', '1MiB']],
     ['MAX_HELD_BODY_BYTES', ['0', '41943039', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],
   ];

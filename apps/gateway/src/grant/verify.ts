@@ -46,6 +46,8 @@ export type LlmGrant = VerifiedGrant & {
   readonly matches: PathMatcher;
   /** The model to write into the path before matching, for providers that have the model there. */
   readonly model: string | undefined;
+  /** Its paths can be opened as sockets. */
+  readonly hasSockets: boolean;
 };
 
 /** Creates the verifier of LLM tokens. */
@@ -69,6 +71,7 @@ export function llmVerifier(
           paths: claims.pth,
           matches: compilePaths(claims.pth),
           model: claims.mdl,
+          hasSockets: claims.crt?.includes('sockets') === true,
         },
       };
     },

@@ -124,7 +124,7 @@ const OF_HOST: ReadonlySet<string> = new Set([
 const OF_MACHINE: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
 /** Whether a call without a connection failed for its host: name, network, refusal or TLS. Other errors are those of this gateway. */
-function isOfHost(error: Error): boolean {
+export function isOfHost(error: Error): boolean {
   const code = codeOf(error);
   if (code === undefined || isBlocked(error)) return false;
   return error instanceof errors.UndiciError ? OF_HOST.has(code) : !OF_MACHINE.has(code);

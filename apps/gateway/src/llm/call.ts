@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
-import type { LastCall, Refusal } from '@presign/schema';
+import type { Refusal } from '@presign/schema';
 import type { ServeCall } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
 import { hasRules } from '../grant/call-rules.ts';
@@ -12,13 +11,11 @@ import { mayBeLarge } from '../http/body.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
 import { LIMITS_CHANGED, newHoldId } from '../limits/admit.ts';
 import { precheck } from '../limits/precheck.ts';
-import { settleCall } from '../limits/settle.ts';
-import { surelyUnsent } from '../limits/unsent.ts';
 import { arriveInTurns, refusalTurn } from '../share/arrival.ts';
 import type { Reservation } from '../share/body-memory.ts';
 import { answerAndClose, discardRest } from '../share/discard.ts';
 import { checkHost } from '../share/hosts.ts';
-import { checkQuota, takeUnsent } from '../share/read-quota.ts';
+import { checkQuota } from '../share/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import {
@@ -29,22 +26,17 @@ import {
   readsMuch,
   unservableHeader,
 } from './body.ts';
-import { checkPrice, disprove } from './disproved.ts';
+import { checkPrice } from './disproved.ts';
+import { endCall } from './end-call.ts';
 import type { Unplannable } from './hold.ts';
-import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
+import { costHeaders, endRefusal } from './judge-end.ts';
 import type { LlmDeps } from './llm-deps.ts';
 import { type CallUrl, match, splitUrl, type Target, verifyCall } from './match.ts';
-import { type Call, givesBack, type Plan } from './plan.ts';
+import type { Call } from './plan.ts';
 import { type Planned, planBody } from './plan-body.ts';
-import { callRecord, endedRecord, endOf } from './record.ts';
+import { callRecord } from './record.ts';
 import { hostOf, send } from './send.ts';
-import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
-
-/** How long an answer waits for its use to be given back, so that an immediate retry sees the returned use. */
-const GIVING_BACK_MS = 1_000;
-
-/** How long the last byte waits for settling under a spend limit. */
-const SETTLING_MS = 50;
+import { admitTightly, runningHold, type Tight } from './tight-hold.ts';
 
 /**
  * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → check the quota → match → precheck → plan → admit →
@@ -191,7 +183,7 @@ async function readAndPlan(
 
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
 async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | undefined> {
-  const { grant, policy, holdId, plan, outgoing } = call;
+  const { grant, holdId, outgoing } = call;
   deps.leases.add(grant.partition, holdId, tight.admitted.heldMicrousd);
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
@@ -202,30 +194,11 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const metered = await answer.end();
   memory.release();
   const admitted = hold.admitted();
-  const charge = judge(call, admitted, sent, metered);
-  checkCount(deps, grant, plan, tight, charge);
-  const { uses, costMicrousd, usedTokens } = charge;
-  const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
-  const ended = { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd };
-  const record = endedRecord(call, ended);
-  const lastCall = failure && JSON.stringify(failure);
-  const wasSent = !surelyUnsent(sent);
-  if (!wasSent) takeUnsent(deps.readQuota, grant);
-  // biome-ignore format: one line
-  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, wasSent, record, lastCall };
-  const settled = settleCall(deps, call.requestId, policy.ref, outcome);
-  if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
-  const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));
-  // This call does not wait for it any longer.
-  if (!left) deps.underWay.track(settled);
-  const charged = left?.isKept
-    ? { ...charge, uses: 1 as const, costMicrousd: admitted.heldMicrousd }
-    : charge;
-  call.report.end = endOf(call, sent, failure, charged, tight.admitted.heldMicrousd);
+  const { charge, left } = await endCall(deps, call, tight, { sent, metered, admitted });
   if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, admitted, left));
   if (sent.is === 'broken') answer.abort();
   const refusal = endRefusal(sent);
-  const isLast = admitted.usesLeft === 0 && (uses > 0 || left?.isKept === true);
+  const isLast = admitted.usesLeft === 0 && (charge.uses > 0 || left?.isKept === true);
   return refusal && isLast && refusal.code !== 'limits_unavailable'
     ? { ...refusal, shouldRetry: false }
     : refusal;
@@ -238,47 +211,4 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   if (isLimited && !costsNothing(grant.provider, grant.method, path)) return 'must';
   if (signsBody(grant.provider)) return 'whole';
   return dialectOf(grant.provider, path)?.spend ? 'may' : 'none';
-}
-
-/**
- * How long an answer's end waits for settling, in ms. A holder who got a use back, or has a spend limit, may call again at
- * once, and must not meet this call's own hold. A refused retry must find why this call failed.
- */
-function waitForSettle(
-  { settlingMs = SETTLING_MS }: LlmDeps,
-  plan: Plan,
-  uses: number,
-  failure: LastCall | undefined,
-): number {
-  if (uses === 0) return Math.max(GIVING_BACK_MS, settlingMs);
-  return givesBack(plan) || failure ? settlingMs : 0;
-}
-
-/** Ends its timer with the work: thousands of them a second would live on and each wake the event loop (2 µs of a call). */
-function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
-  if (ms === 0) return Promise.resolve(undefined);
-  return new Promise((resolve, reject) => {
-    const late = setTimeout(resolve, ms, undefined);
-    const end =
-      <R>(settle: (result: R) => void) =>
-      (result: R) => {
-        clearTimeout(late);
-        settle(result);
-      };
-    work.then(end(resolve), end(reject));
-  });
-}
-
-/** Revokes a grant whose call cost more than its hold, because then a price or a bound is wrong. */
-async function endOverrun(deps: LlmDeps, call: Call, { overrunMicrousd, disproves }: Charge): Promise<void> {
-  const { grant, plan } = call;
-  const { id, provider } = grant;
-  if (disproves) disprove(deps, call);
-  deps.log.error(
-    { grant: id, provider: provider.id, model: plan.model, overrun: overrunMicrousd },
-    'cost over its hold',
-  );
-  await revokeGrant(deps.redis, grant).catch(() =>
-    deps.log.error({ grant: id }, 'grant not ended after an overrun'),
-  );
 }

@@ -3,6 +3,7 @@ import type { CallDeps } from '../call-deps.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { AccessTokens } from '../mcp/auth/authorize.ts';
 import type { Waits } from '../share/waits.ts';
+import type { OpenSockets } from '../socket/open-sockets.ts';
 import type { Disproved } from './disproved.ts';
 import type { LargeBodies } from './large-body.ts';
 
@@ -15,6 +16,7 @@ export type LlmParts = {
   readonly uncounted: Set<string>;
   readonly disproved: Disproved;
   readonly waits: Waits;
+  readonly sockets: OpenSockets;
   /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */
   readonly settlingMs?: number;
 };

@@ -28,7 +28,12 @@ export function callRecord({
   grant,
   plan,
   beganMs,
-}: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan'> & { readonly beganMs: number }): string {
+  place,
+}: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan'> & {
+  readonly beganMs: number;
+  /** The socket that it is a turn of, and its number there. */
+  readonly place?: Pick<Fields, 'con' | 'trn'>;
+}): string {
   const fields: Fields = {
     acc: policy.accountId,
     ses: grant.sessionId,
@@ -39,13 +44,18 @@ export function callRecord({
     beg: beganMs,
     usr: policy.externalUser,
     mod: plan.model?.slice(0, NAME_MAX_CHARS),
+    con: place?.con,
+    trn: place?.trn,
   };
   return JSON.stringify(fields);
 }
 
 /** The record of a call that has ended: that of the call under way, and how it ended. */
 export function endedRecord(
-  call: Pick<Call, 'record' | 'plan' | 'report' | 'incoming' | 'outgoing'>,
+  call: Pick<Call, 'record' | 'plan' | 'report'> & {
+    readonly incoming: Pick<Call['incoming'], 'headers'>;
+    readonly outgoing: Pick<Call['outgoing'], 'destroyed'>;
+  },
   { sent, failure, charge, heldMicrousd }: Ended,
 ): string {
   const { record, report, incoming, outgoing } = call;

@@ -10,10 +10,10 @@ const FLOOD = 64;
  * Serves requests. A connection that has too many at once is closed after these, and its later requests are neither served nor
  * counted (RFC 9112 §9.3.2: a client may send them again).
  */
-export const boundPipelining = (serve: RequestListener): RequestListener => {
+export const boundPipelining = (serve: RequestListener): BoundListener => {
   /** For each connection: how many of its requests are being served, and how many came after these and are ignored. */
-  const pipelined = new WeakMap<Socket, { serving: number; ignored: number; isClosing: boolean }>();
-  return (incoming, outgoing) => {
+  const pipelined = new WeakMap<object, { serving: number; ignored: number; isClosing: boolean }>();
+  const listener: RequestListener = (incoming, outgoing) => {
     const { socket } = incoming;
     const state = pipelined.get(socket) ?? { serving: 0, ignored: 0, isClosing: false };
     pipelined.set(socket, state);
@@ -28,6 +28,13 @@ export const boundPipelining = (serve: RequestListener): RequestListener => {
     outgoing.once('close', () => state.serving--);
     serve(incoming, outgoing);
   };
+  return { listener, isServing: (socket) => (pipelined.get(socket)?.serving ?? 0) > 0 };
+};
+
+/** `isServing`: whether requests of a connection are still being served. */
+export type BoundListener = {
+  readonly listener: RequestListener;
+  readonly isServing: (socket: object) => boolean;
 };
 
 /** When a connection closes, Node makes an error for each of its requests. Thousands of stacks would take a tenth of a second. */

@@ -1,0 +1,32 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { writeAnswer } from '../share/discard.ts';
+
+/** The answer to a request whose connection Node has given up, as it does for every upgrade. It is the last one there. */
+export function answerOn(incoming: IncomingMessage, socket: Duplex): ServerResponse {
+  const outgoing = new ServerResponse(incoming);
+  outgoing.shouldKeepAlive = false;
+  outgoing.assignSocket(socket as Socket);
+  outgoing.once('finish', () => {
+    outgoing.detachSocket(socket as Socket);
+    socket.end();
+    // A client that sends on without end must not keep the connection.
+    socket.resume();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  });
+  return outgoing;
+}
+
+const LINGER_MS = 1_000;
+
+/** Answers such a request. */
+export async function answerRaw(incoming: IncomingMessage, socket: Duplex, answer: Response): Promise<void> {
+  if (socket.destroyed) return;
+  answer.headers.set('connection', answer.status === 426 ? 'close, upgrade' : 'close');
+  // RFC 9110 §15.5.22.
+  if (answer.status === 426) answer.headers.set('upgrade', 'HTTP/1.1');
+  const outgoing = answerOn(incoming, socket);
+  await writeAnswer(outgoing, answer);
+  outgoing.end();
+}

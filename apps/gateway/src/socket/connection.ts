@@ -1,0 +1,308 @@
+import { randomUUID } from 'node:crypto';
+import type { Refusal } from '@presign/schema';
+import { WebSocket } from 'ws';
+import { CallReport } from '../call-report.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { Secrets } from '../http/hide-secrets.ts';
+import { endRefusal } from '../llm/judge-end.ts';
+import type { LlmDeps } from '../llm/llm-deps.ts';
+import type { Sent } from '../llm/send.ts';
+import { Flow } from './flow.ts';
+import { closeWith } from './framing.ts';
+import { errorEvent, laneOf, readCreate, readEvent, readServerEvent, type ServerEvent } from './responses.ts';
+import { beginTurn, type SocketOf, type Turn } from './turn.ts';
+
+/** A socket that was accepted. */
+export type Accepted = {
+  readonly requestId: string;
+  readonly of: Omit<SocketOf, 'hasLeft'>;
+  readonly policy: Policy;
+  readonly secrets: Secrets;
+  readonly holder: WebSocket;
+  readonly upstream: WebSocket;
+};
+
+type Why = Extract<Sent, { is: 'broken' }>['why'];
+
+/** How a socket closes once no turn runs. New turns are refused. */
+type End = { readonly code: number; readonly refusal: Refusal };
+
+/** How long the turn under way of a holder who has left may take. Its usage is known at its end only. */
+const UNHEARD_MS = 60_000;
+/** Turns that one socket may have under way. */
+const MOST_TURNS = 32;
+/** The longest time of a timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+const CODES: Partial<Record<Refusal['code'], number>> = {
+  token_expired: 4401,
+  token_invalid: 4401,
+  cost_limit_reached: 4402,
+  token_limit_reached: 4402,
+  uses_exhausted: 4402,
+  grant_revoked: 4403,
+  account_suspended: 4403,
+};
+
+/** The code with which a socket closes after a refusal. Undefined: it stays open, because another turn may pass. */
+export const closeCodeOf = ({ code }: Refusal): number | undefined => CODES[code];
+
+const STOPPING: Refusal = {
+  code: 'overloaded',
+  message: 'This gateway is stopping. Open another socket.',
+  retryAfterSeconds: 1,
+};
+const TURN_RUNS: Refusal = {
+  code: 'concurrency_limited',
+  message: 'A response of this stream is under way. Wait for its end, or use another stream_id.',
+};
+const MANY_TURNS: Refusal = {
+  code: 'concurrency_limited',
+  message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
+};
+const BINARY: Refusal = {
+  code: 'unsupported_media_type',
+  message: 'This socket takes text. Send each event as one JSON object.',
+};
+
+/** One socket, from its handshake to its end. */
+export class Connection {
+  readonly #deps: LlmDeps;
+  readonly #own: Accepted;
+  readonly #of: SocketOf;
+  readonly #flow: Flow;
+  readonly #turns = new Map<string, Turn>();
+  readonly #endings = new Set<Promise<void>>();
+  readonly #undo: (() => void)[] = [];
+  readonly #closed: Promise<void>;
+  #count = 0;
+  #end: End | undefined;
+  #holderLeft = false;
+  #isOver = false;
+
+  constructor(deps: LlmDeps, own: Accepted) {
+    this.#deps = deps;
+    this.#own = own;
+    this.#of = { ...own.of, hasLeft: () => this.#holderLeft };
+    const { holder, upstream } = own;
+    const { grant } = own.of;
+    this.#flow = new Flow(deps.readQuota, grant, own, (frame, isBinary) => this.#take(frame, isBinary));
+    this.#closed = Promise.all([ended(holder), ended(upstream)]).then(() => {});
+    upstream.on('message', (frame: Buffer) => this.#heard(frame));
+    holder.once('close', (code) => this.#left(code));
+    upstream.once('close', (code, reason) => void this.#upstreamClosed(code, reason));
+    this.#watch();
+  }
+
+  /** How many turns were begun. */
+  get turns(): number {
+    return this.#count;
+  }
+
+  /** Resolves when both sides are closed, and all turns are settled. */
+  async whenOver(): Promise<void> {
+    await this.#closed;
+    this.#isOver = true;
+    this.#flow.stop();
+    for (const undo of this.#undo) undo();
+    await Promise.all([...this.#turns.values()].map((turn) => this.#break(turn, 'failure')));
+    await Promise.all(this.#endings);
+  }
+
+  beat(): void {
+    this.#flow.beat();
+  }
+
+  /** Ends it at once. Its turns are charged their hold. */
+  cut(why: Why): void {
+    if (this.#isOver) return;
+    const refusal = endRefusal({ is: 'unanswered', why }) ?? STOPPING;
+    this.#end = { code: closeCodeOf(refusal) ?? 1001, refusal };
+    const running = this.#running();
+    for (const turn of running) this.#track(this.#break(turn, why));
+    if (running.length === 0) this.#say(refusal, this.#own.requestId, '');
+    closeWith(this.#own.upstream, 1000);
+    void Promise.all(this.#endings).then(() => this.#close());
+  }
+
+  /** Ends it as soon as no turn runs. */
+  endWith(end: End): void {
+    this.#end ??= end;
+    this.#closeIfIdle();
+  }
+
+  #watch(): void {
+    const { grant } = this.#of;
+    const { now, upstreamTimeoutMs, revocations, closing } = this.#deps;
+    const untilExpiry = Math.max(0, Math.min(grant.expiresAtMs - now(), TIMER_MAX_MS));
+    const expire = () => {
+      if (now() >= grant.expiresAtMs) this.endWith({ code: 4401, refusal: { code: 'token_expired' } });
+    };
+    const timers = [
+      setTimeout(expire, untilExpiry),
+      setTimeout(() => this.cut('timeout'), upstreamTimeoutMs),
+    ];
+    const stop = () => this.endWith({ code: 1001, refusal: STOPPING });
+    closing.addEventListener('abort', stop);
+    this.#undo.push(
+      () => timers.forEach(clearTimeout),
+      () => closing.removeEventListener('abort', stop),
+      revocations.watch(this.#own.policy.ref, (why) => this.cut(why)),
+    );
+    if (closing.aborted) stop();
+  }
+
+  /** Takes a message of the holder. The next one waits for it. */
+  async #take(frame: Buffer, isBinary: boolean): Promise<void> {
+    if (this.#isOver || this.#holderLeft) return;
+    if (isBinary) return this.#refuseUnread(BINARY, '');
+    const create = readCreate(frame);
+    if ('refusal' in create) return this.#refuseUnread(create.refusal, create.lane);
+    const early = this.#earlyRefusal(create.lane);
+    if (early) return this.#refuseUnread(early, create.lane);
+    const begun = await beginTurn(this.#deps, this.#of, this.#count + 1, create, frame.length);
+    if ('refusal' in begun) return this.#refused(begun.refusal, begun.requestId, create.lane);
+    this.#count++;
+    const { turn } = begun;
+    if (this.#own.upstream.readyState !== WebSocket.OPEN || this.#holderLeft) {
+      const refusal = await turn.unsent();
+      if (refusal) this.#say(refusal, turn.requestId, turn.lane);
+      return;
+    }
+    this.#turns.set(turn.lane, turn);
+    turn.sent();
+    await this.#flow.toUpstream(begun.frame);
+  }
+
+  #earlyRefusal(lane: string): Refusal | undefined {
+    if (this.#end) return this.#end.refusal;
+    if (this.#turns.has(lane)) return TURN_RUNS;
+    return this.#turns.size >= MOST_TURNS ? MANY_TURNS : undefined;
+  }
+
+  /** Refuses an event of which no turn was made. It is a refused call of its URL. */
+  #refuseUnread(refusal: Refusal, lane: string): void {
+    const { grant, incoming, connectionId } = this.#of;
+    const report = new CallReport('llm', randomUUID(), { method: grant.method, headers: incoming.headers });
+    const { policy } = this.#own;
+    Object.assign(report, { grant, policy, provider: grant.provider.id, connection: connectionId });
+    this.#deps.report(report, refusal);
+    this.#refused(refusal, report.requestId, lane);
+  }
+
+  #refused(refusal: Refusal, requestId: string, lane: string): void {
+    this.#say(refusal, requestId, lane);
+    const code = closeCodeOf(refusal);
+    if (code !== undefined) this.endWith({ code, refusal });
+  }
+
+  #say(refusal: Refusal, requestId: string, lane: string): void {
+    this.#flow.toHolder(Buffer.from(errorEvent(refusal, requestId, lane)));
+  }
+
+  /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
+  #heard(frame: Buffer): void {
+    const masked = this.#own.secrets.mask(frame);
+    const event = readServerEvent(frame);
+    const turn = event ? this.#turnOf(event) : this.#turnOfDelta(frame);
+    if (!turn || !event || event.is === 'created') {
+      if (turn && event) turn.responseId ??= event.id;
+      turn?.heard(frame);
+      if (!turn && event?.is === 'over') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
+      this.#flow.toHolder(masked);
+      return;
+    }
+    const ending = event.is === 'over' ? this.#over(turn, frame) : this.#failed(turn, event);
+    this.#track(
+      ending.then(() => {
+        this.#turns.delete(turn.lane);
+        this.#flow.toHolder(masked);
+        this.#closeIfIdle();
+      }),
+    );
+  }
+
+  #over(turn: Turn, frame: Buffer): Promise<unknown> {
+    turn.heard(frame);
+    return turn.over();
+  }
+
+  /** Only an error before a response is a refusal. Any other leaves it open what is billed, so nothing more is sent. */
+  #failed(turn: Turn, { status = 0, lane, event }: ServerEvent): Promise<unknown> {
+    const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && lane === turn.lane;
+    if (isRefusal) return turn.refused(status, event);
+    this.#end ??= { code: 1011, refusal: { code: 'upstream_unreachable' } };
+    return turn.broken('failure');
+  }
+
+  /** The turn that a deciding event is about. A response that has ended must be the turn's own. */
+  #turnOf({ lane, is, id }: ServerEvent): Turn | undefined {
+    const running = this.#running();
+    const turn = running.find((each) => each.lane === lane);
+    if (is === 'over') return id !== undefined && turn?.responseId === id ? turn : undefined;
+    return turn ?? (is === 'error' && running.length === 1 ? running[0] : undefined);
+  }
+
+  /** The turn that any other event is about, if the event may matter. */
+  #turnOfDelta(frame: Buffer): Turn | undefined {
+    const running = this.#running();
+    if (running.length <= 1) return running[0];
+    if (!running.some((turn) => turn.matters(frame))) return undefined;
+    const event = readEvent(frame);
+    return event && running.find(({ lane }) => lane === laneOf(event));
+  }
+
+  #running(): Turn[] {
+    return [...this.#turns.values()].filter(({ isEnding }) => !isEnding);
+  }
+
+  async #break(turn: Turn, why: Why): Promise<void> {
+    if (turn.isEnding) return;
+    const refusal = (await turn.broken(why)) ?? endRefusal({ is: 'unanswered', why });
+    this.#turns.delete(turn.lane);
+    if (refusal) this.#say(refusal, turn.requestId, turn.lane);
+  }
+
+  /** The upstream stays for the turns under way, whose usage it states at their end. */
+  #left(code: number): void {
+    this.#holderLeft = true;
+    this.#flow.drop();
+    if (this.#turns.size === 0) closeWith(this.#own.upstream, code);
+    const late = setTimeout(() => this.cut('left'), UNHEARD_MS);
+    this.#undo.push(() => clearTimeout(late));
+  }
+
+  async #upstreamClosed(code: number, reason: Buffer): Promise<void> {
+    for (const turn of this.#running()) this.#track(this.#break(turn, 'failure'));
+    await Promise.all(this.#endings);
+    if (this.#end) return this.#close();
+    const text = this.#own.secrets.mask(reason).toString();
+    closeWith(this.#own.holder, code === 1006 ? 1011 : code, text);
+  }
+
+  #closeIfIdle(): void {
+    if (this.#turns.size > 0 || this.#isOver) return;
+    if (this.#end) this.#close();
+    else if (this.#holderLeft) closeWith(this.#own.upstream, 1000);
+  }
+
+  /** Closes both sides. The holder's gets what was written to it before. */
+  #close(): void {
+    const { holder, upstream } = this.#own;
+    if (this.#end) closeWith(holder, this.#end.code, this.#end.refusal.code);
+    closeWith(upstream, 1000);
+  }
+
+  #track(ending: Promise<void>): void {
+    this.#endings.add(ending);
+    void ending.finally(() => this.#endings.delete(ending));
+  }
+}
+
+const STRAY = 'a response ended that is no turn of its socket';
+
+const ended = (socket: WebSocket): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.readyState === WebSocket.CLOSED) resolve();
+    else socket.once('close', () => resolve());
+  });

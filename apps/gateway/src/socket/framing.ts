@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocket, WebSocketServer } from 'ws';
+
+/** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
+const MOST_FRAGMENTS = 256;
+/** A frame that takes more reads than this to arrive comes in very small pieces. */
+const MOST_CHUNKS = 64 * 1024;
+/** How long a peer has to answer a close before its connection ends. */
+const CLOSE_TIMEOUT_MS = 3_000;
+
+const options = (maxPayload: number) => ({
+  maxPayload,
+  maxFragments: MOST_FRAGMENTS,
+  maxBufferedChunks: MOST_CHUNKS,
+  // A flood of pings must not fill memory with answers that the peer does not read.
+  autoPong: false,
+  allowSynchronousEvents: true,
+  skipUTF8Validation: false,
+  closeTimeout: CLOSE_TIMEOUT_MS,
+});
+
+type Accepting = {
+  readonly incoming: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  /** Lines of the answer's head. */
+  readonly headers: readonly string[];
+  /** The subprotocol. Undefined: none. */
+  readonly protocol: string | undefined;
+};
+
+/**
+ * Accepts a holder's handshake, without compression: a frame of a few bytes could grow without end.
+ * @returns undefined where the handshake is malformed, which is answered
+ */
+export function acceptHolder(
+  { incoming, socket, head, headers, protocol }: Accepting,
+  maxPayload: number,
+): WebSocket | undefined {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    handleProtocols: () => protocol ?? false,
+    ...options(maxPayload),
+  });
+  server.on('headers', (lines) => void lines.push(...headers));
+  let accepted: WebSocket | undefined;
+  server.handleUpgrade(incoming, socket, head, (each) => {
+    accepted = each;
+  });
+  return accepted;
+}
+
+/** The part of `ws` that its own client is made of: the handshake is ours, because connections have one way out. */
+type Unopened = WebSocket & {
+  _isServer: boolean;
+  setSocket: (socket: Duplex, head: Buffer, options: object) => void;
+};
+const UnopenedSocket = WebSocket as unknown as new (
+  address: null,
+  protocols: undefined,
+  options: object,
+) => Unopened;
+
+/** The client's side of a connection that an upstream has upgraded. Its frames are masked. */
+export function openClient(socket: Duplex, maxPayload: number): WebSocket {
+  const client = new UnopenedSocket(null, undefined, options(maxPayload));
+  client._isServer = false;
+  client.setSocket(socket, Buffer.alloc(0), options(maxPayload));
+  return client;
+}
+
+/** A code that an endpoint may send (RFC 6455 §7.4). */
+export const sendable = (code: number): boolean =>
+  (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006) ||
+  (code >= 3000 && code <= 4999);
+
+/** A close frame has room for 123 bytes of its reason. */
+const REASON_MAX_BYTES = 123;
+
+/** Closes a socket. */
+export function closeWith(socket: WebSocket, code: number, reason = ''): void {
+  if (socket.readyState !== WebSocket.OPEN) return;
+  const text = Buffer.byteLength(reason) > REASON_MAX_BYTES ? '' : reason;
+  if (code === 1005) socket.close();
+  else socket.close(sendable(code) ? code : 1011, text);
+}

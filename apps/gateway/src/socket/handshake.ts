@@ -1,0 +1,301 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { checkGrant } from '@presign/limits';
+import { answerHeadersOf, errorShapeOf, socketOf, spendOf } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
+import { CallReport } from '../call-report.ts';
+import { loadSecret } from '../grant/credential.ts';
+import { loadPolicyFor } from '../grant/load-policy.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { LlmGrant, Verified } from '../grant/verify.ts';
+import { cleanQuery, type FlatHeaders, holdersHeaders } from '../http/headers.ts';
+import { NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
+import { refusalAnswer } from '../http/refuse.ts';
+import { chargeCall, count, newHoldId } from '../limits/admit.ts';
+import { leaveCall } from '../limits/settle.ts';
+import { authorize } from '../llm/authorize.ts';
+import type { LlmDeps } from '../llm/llm-deps.ts';
+import { type CallUrl, match, splitUrl, type Target, verifyCall } from '../llm/match.ts';
+import { hostOf } from '../llm/send.ts';
+import { checkHost } from '../share/hosts.ts';
+import { checkQuota } from '../share/read-quota.ts';
+import { answerRaw } from './answer-raw.ts';
+import { Connection } from './connection.ts';
+import { acceptHolder, openClient } from './framing.ts';
+import { type Opened, openUpstream } from './open-upstream.ts';
+
+/** Serves a handshake on the URL of a call, and the socket until its end. */
+export type ServeSocket = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
+
+/** A handshake, and what its URL says. */
+type Asking = {
+  readonly requestId: string;
+  readonly report: CallReport;
+  readonly incoming: IncomingMessage;
+  readonly url: CallUrl;
+  readonly verified: Verified<LlmGrant>;
+};
+
+/** A handshake that may be sent on. */
+type Allowed = {
+  readonly grant: LlmGrant;
+  readonly target: Target;
+  readonly policy: Policy;
+  readonly credentialVersion: number;
+  /** Frees what the connection takes. */
+  readonly leave: () => void;
+  /** Before the lease of its place began. Undefined: it takes none. */
+  readonly placedMs: number | undefined;
+};
+
+/** A handshake that was refused: by the gateway, or by an upstream that answered it. */
+type Refused = { readonly refusal: Refusal; readonly answer?: Response };
+
+/** `GET` with `Upgrade: websocket` on the URL of a call: verify → match → load the policy → check the limits → take a place → open. */
+export function socketCall(deps: LlmDeps): ServeSocket {
+  return async (incoming, socket, head) => {
+    const requestId = randomUUID();
+    const report = new CallReport('socket', requestId, incoming);
+    const url = splitUrl(incoming.url ?? '');
+    const verified = verifyCall(deps.verify, url, incoming.headers);
+    report.grant = 'grant' in verified ? verified.grant : verified.signed;
+    const asking = { requestId, report, incoming, url, verified };
+    let refused: Refused | undefined = { refusal: { code: 'internal_error' } };
+    try {
+      refused = await serve(deps, asking, socket, head);
+    } catch (error) {
+      // Only the error's name is logged: a message may quote a secret.
+      deps.log.error({ request_id: requestId, error: (error as Error).name }, 'a socket could not be served');
+    } finally {
+      deps.report(report, refused?.refusal, refused ? refused.answer?.status : 101);
+    }
+    if (!refused) return;
+    const grant = 'grant' in verified ? verified.grant : verified.expired;
+    const shape = errorShapeOf(grant?.provider, url.path);
+    await answerRaw(incoming, socket, refused.answer ?? refusalAnswer(refused.refusal, requestId, shape));
+  };
+}
+
+async function serve(
+  deps: LlmDeps,
+  asking: Asking,
+  socket: Duplex,
+  head: Buffer,
+): Promise<Refused | undefined> {
+  const allowed = await judge(deps, asking);
+  if ('refusal' in allowed) return allowed;
+  const { grant, target, policy, leave } = allowed;
+  const { requestId, incoming, report } = asking;
+  try {
+    const opened = await open(deps, asking, allowed);
+    if ('refusal' in opened) return opened;
+    const { bounds } = deps.sockets;
+    const headers = [...passed(opened.headers, grant), `x-presign-request-id: ${requestId}`];
+    const accepting = { incoming, socket, head, headers, protocol: opened.protocol };
+    const holder = socket.destroyed ? undefined : acceptHolder(accepting, bounds.holderMessageBytes);
+    if (!holder) {
+      opened.socket.destroy();
+      return undefined;
+    }
+    const upstream = openClient(opened.socket, bounds.upstreamMessageBytes);
+    const of = { connectionId: requestId, incoming, grant, target };
+    const { secrets } = opened;
+    const connection = new Connection(deps, { requestId, of, policy, secrets, holder, upstream });
+    const openedAt = performance.now();
+    await runUntilOver(deps, connection, allowed);
+    // The time of an open socket is that of its holder, as a body's is.
+    report.bodyMs = performance.now() - openedAt;
+    report.turns = connection.turns;
+    return undefined;
+  } finally {
+    leave();
+  }
+}
+
+async function runUntilOver(deps: LlmDeps, connection: Connection, allowed: Allowed): Promise<void> {
+  const { grant, placedMs } = allowed;
+  const { partition } = grant;
+  const cut = () => connection.cut('closing');
+  const remove = deps.sockets.add({ beat: () => connection.beat(), cut });
+  const unguard =
+    placedMs === undefined
+      ? undefined
+      : deps.leases.guard({ partition, askedMs: placedMs }, () => connection.cut('unleased'));
+  const over = connection.whenOver();
+  deps.underWay.track(over);
+  await over;
+  remove();
+  unguard?.();
+}
+
+/** Judges a handshake as the calls on the path are judged, whose method it stands for. */
+async function judge(
+  deps: LlmDeps,
+  { requestId, report, incoming, url, verified }: Asking,
+): Promise<Allowed | Refused> {
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return { refusal: spent };
+  if ('refusal' in verified) return { refusal: verified.refusal };
+  const { grant } = verified;
+  report.provider = grant.provider.id;
+  const matched = match(grant, 'POST', url.path, url.query);
+  if ('refusal' in matched) return matched;
+  const { target } = matched;
+  if (!grant.hasSockets) return { refusal: { code: 'sockets_not_allowed' } };
+  if (!socketOf(grant.provider, target.path)) return { refusal: NO_SOCKET };
+  const malformed = malformedHandshake(incoming);
+  if (malformed) return { refusal: malformed };
+  const found = await loadPolicyFor(deps, report, incoming, grant);
+  if ('refusal' in found) return found;
+  const { policy } = found;
+  const away = checkHost(deps.hosts, hostOf(grant, target.path, policy.ref.credentialId));
+  if (away) return { refusal: away };
+  const entered = deps.sockets.enter({ grantId: grant.id, accountId: policy.accountId });
+  if ('refusal' in entered) return entered;
+  const placed = await takePlace(deps, requestId, grant, policy);
+  if ('refusal' in placed) {
+    entered.leave();
+    return placed;
+  }
+  const leave = () => {
+    entered.leave();
+    placed.leave();
+  };
+  return { grant, target, ...placed, leave };
+}
+
+const NO_SOCKET: Refusal = {
+  code: 'sockets_not_allowed',
+  message: 'This path has no socket here. Send the call as a POST.',
+};
+
+/** RFC 6455 §4.2.1. */
+function malformedHandshake({ headers }: IncomingMessage): Refusal | undefined {
+  const refuse = (param: string, problem: string): Refusal => ({
+    code: 'invalid_request',
+    param,
+    message: `${param}: ${problem}.`,
+  });
+  if (headers['sec-websocket-version'] !== '13') return refuse('Sec-WebSocket-Version', 'expected 13');
+  const key = headers['sec-websocket-key'] ?? '';
+  return /^[+/\dA-Za-z]{22}==$/.test(key)
+    ? undefined
+    : refuse('Sec-WebSocket-Key', 'expected 16 bytes as Base64');
+}
+
+/**
+ * Refuses a URL that no turn could use now. Takes the place of the connection among the calls under way, if they are limited: its turns
+ * take none.
+ */
+async function takePlace(
+  deps: LlmDeps,
+  requestId: string,
+  grant: LlmGrant,
+  policy: Policy,
+): Promise<Pick<Allowed, 'policy' | 'credentialVersion' | 'leave' | 'placedMs'> | Refused> {
+  const ask = { uses: 1, spends: policy.costLimited } as const;
+  const checked = await count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask));
+  if ('refusal' in checked) return checked;
+  const chargeId = newHoldId();
+  const { leaseMs } = deps;
+  const place = { chargeId, uses: 0, costMicrousd: 0, calls: 0, places: 1, leaseMs, record: '{}' };
+  const counted = await chargeCall(deps, requestId, grant, checked.policy, place);
+  if ('refusal' in counted) return counted;
+  const { admitted, askedMs, policy: drawn } = counted;
+  const { credentialVersion, places } = admitted;
+  if (places === 0) return { policy: drawn, credentialVersion, leave: () => {}, placedMs: undefined };
+  deps.leases.add(grant.partition, chargeId, 0);
+  const leave = () => deps.underWay.track(leaveCall(deps, drawn.ref, chargeId));
+  return { policy: drawn, credentialVersion, leave, placedMs: askedMs };
+}
+
+type OpenSocket = Extract<Opened, { is: 'open' }> & { readonly secrets: Secrets };
+
+/** Opens the upstream's socket with the real credential. */
+async function open(
+  deps: LlmDeps,
+  { requestId, incoming }: Asking,
+  { grant, target, policy, credentialVersion }: Allowed,
+): Promise<OpenSocket | Refused> {
+  const loaded = await loadSecret(deps, requestId, policy, credentialVersion);
+  if (loaded.is !== 'loaded')
+    return { refusal: { code: loaded.is === 'unavailable' ? 'limits_unavailable' : 'internal_error' } };
+  const unauthorized = {
+    origin: grant.origin,
+    path: `${grant.basePath}${target.path}${cleanQuery(target.query)}`,
+    method: 'GET',
+    headers: headersToSend(incoming, grant, target, policy),
+  };
+  const key = { secret: loaded.secret, version: credentialVersion };
+  const authorized = await authorize(deps, { grant, target, policy }, key, unauthorized, null);
+  if ('refusal' in authorized) return authorized;
+  const secrets = new Secrets(authorized.secrets);
+  const host = hostOf(grant, target.path, policy.ref.credentialId);
+  const protocols = offeredProtocols(incoming);
+  const opened = await openUpstream(deps, { ...unauthorized, ...authorized.changes, protocols, host });
+  if (opened.is === 'open') return { ...opened, secrets };
+  if (opened.is === 'failed') return { refusal: opened.blocked ? BLOCKED : { code: 'upstream_unreachable' } };
+  if (opened.status === 401) authorized.refused?.();
+  return { refusal: REFUSED_BY_PROVIDER, answer: answerOf(opened, secrets, grant, requestId) };
+}
+
+const BLOCKED: Refusal = {
+  code: 'upstream_unreachable',
+  message: "The provider's address is not public, and this gateway calls only public addresses.",
+};
+const REFUSED_BY_PROVIDER: Refusal = { code: 'upstream_unreachable' };
+
+/** The holder's headers without those of the body, and of the handshake, which are the gateway's own. */
+function headersToSend(
+  { rawHeaders }: IncomingMessage,
+  { provider }: LlmGrant,
+  { path }: Target,
+  { costLimited, tokenLimited }: Policy,
+): FlatHeaders {
+  const priced = costLimited || tokenLimited ? (spendOf(provider, path)?.pricedHeaders ?? []) : [];
+  return holdersHeaders(rawHeaders, (name) => OF_BODIES.has(name) || priced.includes(name));
+}
+
+const OF_BODIES: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
+
+/** A browser can send a key in no other place than a subprotocol. */
+const KEY_BEARING = /^openai-(?:insecure-api-key|organization|project)\./i;
+
+const offeredProtocols = ({ headers }: IncomingMessage): string[] =>
+  (headers['sec-websocket-protocol'] ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '' && !KEY_BEARING.test(each));
+
+/** The lines of an upstream's headers that a holder gets. */
+function passed(
+  headers: Opened extends never ? never : Extract<Opened, { is: 'open' }>['headers'],
+  { provider }: LlmGrant,
+) {
+  const passes = answerHeadersOf(provider);
+  return Object.entries(headers).flatMap(([name, value]) =>
+    value !== undefined && passes(name) ? [value].flat().map((each) => `${name}: ${each}`) : [],
+  );
+}
+
+/** The answer of a provider that refused the handshake, as answers to calls are passed on. */
+function answerOf(
+  { status, headers, body }: Extract<Opened, { is: 'answered' }>,
+  secrets: Secrets,
+  grant: LlmGrant,
+  requestId: string,
+): Response {
+  const isCoded = headers['content-encoding'] !== undefined;
+  const answer = new Response(isCoded ? NOT_SHOWN : secrets.mask(body), {
+    status: status < 400 ? 502 : status,
+  });
+  for (const line of passed(headers, grant)) {
+    const at = line.indexOf(': ');
+    const name = line.slice(0, at);
+    if (name !== 'content-length' && name !== 'content-encoding')
+      answer.headers.append(name, secrets.hide(line.slice(at + 2)));
+  }
+  answer.headers.set('x-presign-request-id', requestId);
+  return answer;
+}

@@ -1,0 +1,102 @@
+import type { Refusal } from '@presign/schema';
+import { Bag } from '../bag.ts';
+
+/** How many sockets may be open at one gateway, and how long their messages may be. */
+export type SocketBounds = {
+  readonly perUrl: number;
+  readonly perAccount: number;
+  readonly perGateway: number;
+  /** In bytes. A longer message closes its socket with 1009. */
+  readonly holderMessageBytes: number;
+  readonly upstreamMessageBytes: number;
+};
+
+export const SOCKET_BOUNDS: SocketBounds = {
+  perUrl: 20,
+  perAccount: 1_000,
+  perGateway: 5_000,
+  holderMessageBytes: 1024 * 1024,
+  upstreamMessageBytes: 16 * 1024 * 1024,
+};
+
+/** An open socket, as far as the gateway's end and its clock need it. */
+export type OpenSocket = {
+  /** Asks both peers whether they are there, and ends the socket if one has not answered since before. */
+  readonly beat: () => void;
+  /** Ends it at once. */
+  readonly cut: () => void;
+};
+
+/** The sockets of a gateway. */
+export type OpenSockets = {
+  readonly bounds: SocketBounds;
+  /** Counts a socket. It counts until `leave`. */
+  readonly enter: (of: Owner) => { readonly leave: () => void } | { readonly refusal: Refusal };
+  /** @returns removes it */
+  readonly add: (socket: OpenSocket) => () => void;
+  readonly count: () => number;
+  readonly cutAll: () => void;
+  readonly close: () => void;
+};
+
+type Owner = { readonly grantId: string; readonly accountId: string };
+
+/** A peer that is gone is found after two to three beats. */
+const BEAT_MS = 18_000;
+
+export function createOpenSockets(bounds: SocketBounds): OpenSockets {
+  const sockets = new Bag<OpenSocket>();
+  const counts = new Map<string, number>();
+  let open = 0;
+  const change = (key: string, by: number) => {
+    const next = (counts.get(key) ?? 0) + by;
+    if (next === 0) counts.delete(key);
+    else counts.set(key, next);
+  };
+  const beating = setInterval(() => {
+    for (const each of sockets) each.beat();
+  }, BEAT_MS);
+  beating.unref();
+  return {
+    bounds,
+    enter: ({ grantId, accountId }) => {
+      const refusal =
+        over('This URL has', counts.get(grantId), bounds.perUrl) ??
+        over('The account of this URL has', counts.get(accountId), bounds.perAccount) ??
+        (open >= bounds.perGateway ? FULL : undefined);
+      if (refusal) return { refusal };
+      for (const key of [grantId, accountId]) change(key, 1);
+      open++;
+      let hasLeft = false;
+      const leave = () => {
+        if (hasLeft) return;
+        hasLeft = true;
+        open--;
+        for (const key of [grantId, accountId]) change(key, -1);
+      };
+      return { leave };
+    },
+    add: (socket) => sockets.add(socket),
+    count: () => open,
+    cutAll: () => {
+      for (const each of sockets) each.cut();
+    },
+    close: () => clearInterval(beating),
+  };
+}
+
+const over = (whose: string, count = 0, limit: number): Refusal | undefined =>
+  count < limit
+    ? undefined
+    : {
+        code: 'rate_limited',
+        message: `${whose} ${limit} sockets open at this gateway. Close one first.`,
+        details: { limit },
+        retryAfterSeconds: 5,
+      };
+
+const FULL: Refusal = {
+  code: 'overloaded',
+  message: 'This gateway has no room for another socket. Try again.',
+  retryAfterSeconds: 5,
+};

@@ -1,0 +1,256 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { errorFactsIn, type JsonObject, type StreamReader } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
+import { CallReport } from '../call-report.ts';
+import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import { tooLarge } from '../http/body.ts';
+import { LIMITS_CHANGED, newHoldId } from '../limits/admit.ts';
+import { checkPrice } from '../llm/disproved.ts';
+import { type Ending, endCall } from '../llm/end-call.ts';
+import type { Unplannable } from '../llm/hold.ts';
+import { endRefusal } from '../llm/judge-end.ts';
+import type { LlmDeps } from '../llm/llm-deps.ts';
+import type { Target } from '../llm/match.ts';
+import type { Metered } from '../llm/meter.ts';
+import { type Planned, planBody } from '../llm/plan-body.ts';
+import { callRecord } from '../llm/record.ts';
+import type { Sent } from '../llm/send.ts';
+import { admitTightly, type Tight } from '../llm/tight-hold.ts';
+import { llmOperation } from '../traces.ts';
+import type { Create } from './responses.ts';
+
+/** The socket that turns are on. */
+export type SocketOf = {
+  /** Its id, which is the request id of its handshake. */
+  readonly connectionId: string;
+  readonly incoming: IncomingMessage;
+  readonly grant: LlmGrant;
+  readonly target: Target;
+  readonly hasLeft: () => boolean;
+};
+
+/** A turn that was refused before it was sent. */
+export type RefusedTurn = { readonly refusal: Refusal; readonly requestId: string };
+
+/** A turn that was admitted, and its event to send. */
+export type Begun = { readonly turn: Turn; readonly frame: Buffer };
+
+/**
+ * Begins a turn as a call begins: load the policy, judge the body, plan, admit. It takes no place among the calls under way, because its
+ * connection has one.
+ * @param frameBytes of its event
+ */
+export async function beginTurn(
+  deps: LlmDeps,
+  of: SocketOf,
+  number: number,
+  create: Create,
+  frameBytes: number,
+): Promise<Begun | RefusedTurn> {
+  const { grant, incoming } = of;
+  const requestId = randomUUID();
+  const report = new CallReport('llm', requestId, { method: grant.method, headers: incoming.headers });
+  Object.assign(report, { grant, connection: of.connectionId, turn: number, provider: grant.provider.id });
+  report.knowledge = grant.provider.knowledge;
+  const memory = deps.bodyMemory.newReservation();
+  memory.belongsTo(grant.id);
+  let refusal: Refusal | undefined = { code: 'internal_error' };
+  try {
+    const begun = memory.reserve(frameBytes)
+      ? await begin(deps, of, { report, requestId, create, frameBytes })
+      : { refusal: NO_ROOM };
+    refusal = 'refusal' in begun ? begun.refusal : undefined;
+    return 'refusal' in begun ? { refusal: begun.refusal, requestId } : begun;
+  } finally {
+    memory.release();
+    if (refusal) deps.report(report, refusal);
+  }
+}
+
+const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
+
+type Beginning = {
+  readonly report: CallReport;
+  readonly requestId: string;
+  readonly create: Create;
+  readonly frameBytes: number;
+};
+
+async function begin(
+  deps: LlmDeps,
+  of: SocketOf,
+  { report, requestId, create, frameBytes }: Beginning,
+): Promise<Begun | { readonly refusal: Refusal }> {
+  const { grant, incoming, target } = of;
+  const beganMs = deps.now();
+  if (grant.expiresAtMs <= beganMs) return { refusal: { code: 'token_expired' } };
+  const found = await loadPolicyFor(deps, report, incoming, grant);
+  if ('refusal' in found) return found;
+  const most = found.policy.conditions?.max_body_bytes;
+  if (most !== undefined && frameBytes > most) return { refusal: tooLarge({ maxBodyBytes: most }) };
+  const ready = await planTurn(deps, of, { create, beganMs }, found.policy);
+  if ('refusal' in ready) {
+    report.model = ready.model;
+    report.unbounded = ready.unbounded;
+    return ready;
+  }
+  const { planned, policy } = ready;
+  const { plan } = planned;
+  report.model = plan.pricing && plan.model;
+  report.policy = policy;
+  const holdId = newHoldId();
+  const place = { con: of.connectionId, trn: report.turn };
+  const record = callRecord({ requestId, policy, grant, plan, beganMs, place });
+  const ask = { holdId, uses: 1, places: 0, leaseMs: deps.leaseMs, record };
+  const askedAt = performance.now();
+  const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
+  report.admitMs = performance.now() - askedAt;
+  if ('refusal' in tight) return tight;
+  deps.leases.add(grant.partition, holdId, tight.admitted.heldMicrousd);
+  const outgoing = {
+    get destroyed() {
+      return of.hasLeft();
+    },
+  };
+  const call = {
+    requestId,
+    report,
+    incoming,
+    outgoing,
+    grant,
+    target,
+    policy: tight.policy,
+    plan,
+    holdId,
+    record,
+  };
+  const bound = plan.hold ? Math.min(tight.admitted.tokens, plan.askedTokens) : plan.askedTokens;
+  const body = plan.bodyFor(bound);
+  const turn = new Turn(deps, call, tight, create.lane);
+  return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}')) };
+}
+
+type Ready = { readonly planned: Planned; readonly policy: Policy };
+
+/** Plans a turn. A limit that was taken away refuses no turn: if the remembered limits refuse it, they are loaded again. */
+async function planTurn(
+  deps: LlmDeps,
+  { grant, target, incoming }: SocketOf,
+  { create, beganMs }: { readonly create: Create; readonly beganMs: number },
+  known: Policy,
+): Promise<Ready | Unplannable> {
+  const planWith = async (policy: Policy): Promise<Ready | Unplannable> => {
+    const arrived = { raw: create.body, isJson: true };
+    const asked = { grant, target, policy, need: 'must' as const, arrived, headers: incoming.headers };
+    const planned = await planBody(deps, { ...asked, now: beganMs });
+    if ('refusal' in planned) return planned;
+    return checkPrice(deps, { grant, policy, plan: planned.plan }) ?? { planned, policy };
+  };
+  const first = await planWith(known);
+  if (!('refusal' in first) || !(known.costLimited || known.tokenLimited)) return first;
+  const policy = await withLimitsOfNow(deps, grant, known);
+  if (!policy) return first;
+  // The bytes of a large body have moved to a worker.
+  return create.body.length > 0 ? planWith(policy) : { refusal: LIMITS_CHANGED };
+}
+
+const NOTHING: Metered = { rest: undefined, reported: undefined, ownError: false, error: undefined };
+
+/** A turn that was admitted. It is settled whatever happens. */
+export class Turn {
+  readonly lane: string;
+  /** The response's id, once the API has stated it. */
+  responseId: string | undefined;
+  readonly #deps: LlmDeps;
+  readonly #call: Ending;
+  readonly #tight: Tight;
+  readonly #reader: StreamReader | undefined;
+  #sentAt = 0;
+  #isEnding = false;
+
+  constructor(deps: LlmDeps, call: Ending, tight: Tight, lane: string) {
+    this.#deps = deps;
+    this.#call = call;
+    this.#tight = tight;
+    this.lane = lane;
+    this.#reader = call.plan.spend?.readStream?.();
+  }
+
+  get requestId(): string {
+    return this.#call.requestId;
+  }
+
+  /** Whether its end is being settled, or is over. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  get hasBegun(): boolean {
+    return this.#call.report.firstByteAt > 0;
+  }
+
+  sent(): void {
+    const { report, target, grant } = this.#call;
+    this.#sentAt = performance.now();
+    this.#deps.traces?.toUpstream(report, llmOperation(target.path, grant.provider, report.model));
+  }
+
+  /** Whether an event may state what its usage is read from. */
+  matters(frame: Buffer): boolean {
+    return this.#reader?.matters?.(frame) ?? true;
+  }
+
+  /** Takes an event of its response. */
+  heard(frame: Buffer): void {
+    if (!this.hasBegun) this.#call.report.firstByteAt = performance.now();
+    try {
+      if (this.matters(frame)) this.#reader?.event(frame.toString(), undefined);
+    } catch {
+      // Usage that cannot be read is unknown.
+    }
+  }
+
+  /** Ends a turn whose response has ended. Its usage is what it has stated. */
+  over(): Promise<Refusal | undefined> {
+    let reported: Metered['reported'];
+    try {
+      reported = this.#reader?.end();
+    } catch {
+      reported = undefined;
+    }
+    return this.#end({ is: 'complete', status: 200 }, { ...NOTHING, reported });
+  }
+
+  /** Ends a turn that the API refused with an error event, before a response. */
+  refused(status: number, event: JsonObject): Promise<Refusal | undefined> {
+    const metered = { ...NOTHING, ownError: true, error: errorFactsIn(event) };
+    return this.#end({ is: 'complete', status }, metered);
+  }
+
+  /** Ends a turn that was cut, or whose upstream has gone. */
+  broken(why: Extract<Sent, { is: 'broken' }>['why']): Promise<Refusal | undefined> {
+    return this.#end(this.hasBegun ? { is: 'broken', status: 200, why } : { is: 'unanswered', why }, NOTHING);
+  }
+
+  /** Ends a turn that was never sent. */
+  unsent(): Promise<Refusal | undefined> {
+    const sent = { is: 'unsent', isBounded: true, blocked: false, code: undefined } as const;
+    return this.#end(sent, NOTHING);
+  }
+
+  async #end(sent: Sent, metered: Metered): Promise<Refusal | undefined> {
+    this.#isEnding = true;
+    const { report } = this.#call;
+    if (this.#sentAt > 0) report.upstreamMs = performance.now() - this.#sentAt;
+    const { admitted } = this.#tight;
+    const refusal = endRefusal(sent);
+    const ended = endCall(this.#deps, this.#call, this.#tight, { sent, metered, admitted });
+    this.#deps.underWay.track(ended);
+    await ended;
+    this.#deps.report(report, refusal);
+    return refusal;
+  }
+}
