@@ -1,0 +1,372 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { CREATE, openSocket, type RefusedHandshake } from './holder.ts';
+import { eventsOf, type Json, type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
+
+let provider: ResponsesProvider;
+let stack: Stack;
+let serve: ResponsesProvider['serve'];
+beforeAll(async () => {
+  provider = await startResponsesProvider();
+  serve = provider.serve;
+  stack = await startStack({ providers: { openai: { base_url: provider.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await provider.close();
+});
+/** Ends the responses that wait. */
+let pending: (() => void)[] = [];
+/** Each response begins, and ends when the test says so. */
+const holdBack: ResponsesProvider['serve'] = (event, { socket }) => {
+  const [created, ...rest] = eventsOf(event);
+  socket.send(JSON.stringify(created));
+  pending.push(() => {
+    for (const each of rest) socket.send(JSON.stringify(each));
+  });
+};
+beforeEach(() => {
+  provider.sockets.length = 0;
+  provider.serve = serve;
+  pending = [];
+});
+
+const ASK = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk-real', sockets: true };
+const issue = (more: object = {}) => stack.issue({ ...ASK, ...more });
+const ask = (path: string, method = 'GET', body?: object) =>
+  fetch(`${stack.issuerUrl}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+const rowsOf = async (grantId: string, count = 1) =>
+  eventually(async () => {
+    const { data } = (await (await ask(`/v1/calls?grant_id=${grantId}`)).json()) as { data: Json[] };
+    return data.length >= count ? data : undefined;
+  });
+const statusOf = async (url: string) =>
+  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
+    used: number;
+    spent: number;
+    held: number;
+  };
+const code = (error: string) => ({ type: 'error', error: expect.objectContaining({ code: error }) });
+
+describe('expiry', () => {
+  test('an idle socket closes with 4401', async () => {
+    const { url } = await issue({ expires_in: 4 });
+    const holder = await openSocket(url);
+    expect(await holder.closed).toEqual({ code: 4401, reason: 'token_expired' });
+    expect(provider.sockets[0]?.socket.readyState).toBeGreaterThan(1);
+  });
+
+  test('the running turn ends and is charged its usage, and no new one begins', async () => {
+    const { url, grant_id } = await issue({ expires_in: 4, cost_limit: 100_000 });
+    provider.serve = holdBack;
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    await sleep(4_200);
+    holder.send({ ...CREATE, stream_id: 'b' });
+    expect(await holder.next('error')).toMatchObject({ ...code('token_expired'), stream_id: 'b' });
+    expect(holder.socket.readyState).toBe(1);
+    pending[0]?.();
+    await holder.next('response.completed');
+    expect(await holder.closed).toMatchObject({ code: 4401 });
+    expect(await rowsOf(grant_id)).toMatchObject([{ outcome: 'passed', output_tokens: 5 }]);
+    expect(provider.frames()).toHaveLength(1);
+  });
+});
+
+describe('revocation and suspension', () => {
+  test('cut a socket at once with 4403, and its turn is charged its hold', async () => {
+    const { url, grant_id } = await issue({ cost_limit: 100_000 });
+    provider.serve = holdBack;
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    const { held } = await statusOf(url);
+    expect((await ask(`/v1/grants/${grant_id}`, 'DELETE')).status).toBeLessThan(300);
+    expect(await holder.next('error')).toMatchObject(code('grant_revoked'));
+    expect(await holder.closed).toEqual({ code: 4403, reason: 'grant_revoked' });
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+    const [row] = await rowsOf(grant_id);
+    expect(row).toMatchObject({ outcome: 'cut', cost: held });
+  });
+
+  test('cut an idle socket, and refuse its handshake', async () => {
+    const { url, grant_id } = await issue();
+    const holder = await openSocket(url);
+    await ask(`/v1/grants/${grant_id}`, 'DELETE');
+    expect(await holder.closed).toMatchObject({ code: 4403 });
+    await expect(openSocket(url)).rejects.toMatchObject({ status: 403 });
+  });
+});
+
+describe('money and uses', () => {
+  test('a socket whose URL has no uses left closes with 4402 after the refusal', async () => {
+    const { url } = await issue({ max_uses: 1 });
+    const holder = await openSocket(url);
+    await holder.turn();
+    holder.send(CREATE);
+    expect(await holder.next('error')).toMatchObject({ status: 403, ...code('uses_exhausted') });
+    expect(await holder.closed).toEqual({ code: 4402, reason: 'uses_exhausted' });
+    expect(provider.frames()).toHaveLength(1);
+  });
+
+  test('a turn that others hold the money of is refused, and the socket stays open', async () => {
+    const event = { ...CREATE, max_output_tokens: 16 };
+    provider.serve = holdBack;
+    const rich = await issue({ cost_limit: 100_000 });
+    const first = await openSocket(rich.url);
+    first.send(event);
+    await first.next('response.created');
+    const { held } = await statusOf(rich.url);
+    first.socket.terminate();
+    pending.pop()?.();
+    const { url } = await issue({ cost_limit: Math.ceil(held * 1.2) });
+    const holder = await openSocket(url);
+    holder.send({ ...event, stream_id: 'a' });
+    await holder.next('response.created');
+    holder.send({ ...event, stream_id: 'b' });
+    expect(await holder.next('error')).toMatchObject({ status: 429, ...code('cost_held') });
+    pending[0]?.();
+    await holder.next('response.completed');
+    provider.serve = serve;
+    holder.send({ ...event, stream_id: 'b' });
+    expect(
+      await holder.next(({ type }) => type !== 'response.created' && type !== 'response.output_text.delta'),
+    ).toMatchObject({
+      type: 'response.completed',
+    });
+    holder.socket.close();
+  });
+
+  test('a limit that is set while the socket is open holds for the next turn', async () => {
+    const { url, grant_id } = await issue({ cost_limit: 100_000 });
+    const holder = await openSocket(url);
+    await holder.turn();
+    expect((await ask(`/v1/grants/${grant_id}`, 'PATCH', { cost_limit: 1 })).status).toBe(200);
+    holder.send(CREATE);
+    expect(await holder.next('error')).toMatchObject(code('cost_limit_reached'));
+    expect(await holder.closed).toMatchObject({ code: 4402 });
+  });
+});
+
+describe('calls at once', () => {
+  test('a connection takes a place until it closes, and its turns take none', async () => {
+    const { url } = await issue({ concurrent_calls: 1 });
+    provider.serve = holdBack;
+    const holder = await openSocket(url);
+    for (const stream_id of ['a', 'b', 'c']) holder.send({ ...CREATE, stream_id });
+    await eventually(async () => pending.length === 3);
+    await expect(openSocket(url)).rejects.toMatchObject({ status: 429, code: 'concurrency_limited' });
+    for (const end of pending) end();
+    await holder.next(({ stream_id, type }) => type === 'response.completed' && stream_id === 'c');
+    await expect(openSocket(url)).rejects.toMatchObject({ status: 429 });
+    holder.socket.close();
+    await holder.closed;
+    const again = await eventually(() => openSocket(url).catch(() => undefined));
+    again.socket.close();
+  });
+
+  test('a rate limit counts turns, and no handshakes', async () => {
+    const { url } = await issue({ calls_per_minute: 2 });
+    const holder = await openSocket(url);
+    const other = await openSocket(url);
+    await holder.turn();
+    await other.turn();
+    holder.send(CREATE);
+    expect(await holder.next('error')).toMatchObject(code('rate_limited'));
+    for (const each of [holder, other]) each.socket.close();
+  });
+});
+
+describe('an upstream', () => {
+  test('that refuses a turn by an error event costs nothing', async () => {
+    const { url } = await issue({ cost_limit: 100_000 });
+    provider.serve = (_event, { socket }) =>
+      socket.send(
+        JSON.stringify({
+          type: 'error',
+          status: 400,
+          error: { type: 'invalid_request_error', code: 'previous_response_not_found', message: 'No.' },
+        }),
+      );
+    const holder = await openSocket(url);
+    expect(await holder.turn()).toMatchObject({ error: { code: 'previous_response_not_found' } });
+    expect(await statusOf(url)).toMatchObject({ used: 1, spent: 0, held: 0 });
+    provider.serve = serve;
+    expect(await holder.turn()).toMatchObject({ type: 'response.completed' });
+    holder.socket.close();
+  });
+
+  test('that is gone in the midst of a turn: the hold is charged, and the holder is notified', async () => {
+    const { url, grant_id } = await issue({ cost_limit: 100_000 });
+    provider.serve = (event, { socket }) => {
+      socket.send(JSON.stringify(eventsOf(event)[0]), () => setTimeout(() => socket.terminate(), 300));
+    };
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    const { held } = await statusOf(url);
+    expect(held).toBeGreaterThan(0);
+    expect(await holder.next('error')).toMatchObject(code('upstream_unreachable'));
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
+    expect(await rowsOf(grant_id)).toMatchObject([{ failure: 'answer_broken', cost: held }]);
+  });
+
+  test('closes a socket with its own code, and a reason without the key', async () => {
+    const { url } = await issue({ client_api_key: 'sk-real-secret-key' });
+    const holder = await openSocket(url);
+    provider.sockets[0]?.socket.close(4000, 'no sk-real-secret-key');
+    expect(await holder.closed).toEqual({ code: 4000, reason: `no ${'*'.repeat(18)}` });
+  });
+
+  test('an error in the midst of a response charges the hold and ends the socket', async () => {
+    const { url } = await issue({ cost_limit: 100_000 });
+    provider.serve = (event, { socket }) => {
+      socket.send(JSON.stringify(eventsOf(event)[0]));
+      setTimeout(
+        () => socket.send(JSON.stringify({ type: 'error', status: 400, error: { message: 'x' } })),
+        300,
+      );
+    };
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    const { held } = await statusOf(url);
+    await holder.next('error');
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
+  });
+
+  test('without usage at the end of a response: the hold is charged', async () => {
+    const { url } = await issue({ cost_limit: 100_000 });
+    let held = 0;
+    provider.serve = async (event, { socket }) => {
+      held = (await statusOf(url)).held;
+      const [created, , last] = eventsOf(event) as unknown as [Json, Json, { response: Json }];
+      socket.send(JSON.stringify(created));
+      socket.send(JSON.stringify({ ...last, response: { ...last.response, usage: null } }));
+    };
+    const holder = await openSocket(url);
+    await holder.turn();
+    expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
+    holder.socket.close();
+  });
+});
+
+describe('a holder who leaves', () => {
+  test('pays what the response has used, which is awaited', async () => {
+    const { url, grant_id } = await issue({ cost_limit: 100_000 });
+    provider.serve = holdBack;
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    holder.socket.terminate();
+    await sleep(300);
+    expect(provider.sockets[0]?.socket.readyState).toBe(1);
+    pending[0]?.();
+    expect(await rowsOf(grant_id)).toMatchObject([{ failure: 'holder_left', output_tokens: 5 }]);
+    expect((await statusOf(url)).held).toBe(0);
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+  });
+
+  test('without a turn ends the upstream', async () => {
+    const holder = await openSocket((await issue()).url);
+    holder.socket.close(1000);
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+  });
+});
+
+describe('a gateway that stops', () => {
+  const atOther = async (graceMs: number) => {
+    const { url } = await issue({ cost_limit: 100_000 });
+    const before = stack.gateways.length;
+    const other = await stack.addGateway();
+    const gateway = stack.gateways[before];
+    const socketUrl = url.replace(stack.gatewayUrls[0] ?? '', other);
+    return { url, socketUrl, stop: () => gateway?.close({ drainMs: 0, graceMs }) };
+  };
+
+  test('closes idle sockets with 1001, and others after their turn', async () => {
+    const { url, socketUrl, stop } = await atOther(10_000);
+    const idle = await openSocket(socketUrl);
+    provider.serve = holdBack;
+    const busy = await openSocket(socketUrl);
+    busy.send(CREATE);
+    await busy.next('response.created');
+    const stopped = stop();
+    expect(await idle.closed).toMatchObject({ code: 1001 });
+    busy.send({ ...CREATE, stream_id: 'b' });
+    expect(await busy.next('error')).toMatchObject(code('overloaded'));
+    pending[0]?.();
+    await busy.next('response.completed');
+    expect(await busy.closed).toMatchObject({ code: 1001 });
+    await stopped;
+    expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
+  });
+
+  test('cuts a turn that outlasts the grace, and charges its hold', async () => {
+    const { url, socketUrl, stop } = await atOther(500);
+    provider.serve = holdBack;
+    const busy = await openSocket(socketUrl);
+    busy.send(CREATE);
+    await busy.next('response.created');
+    const { held } = await statusOf(url);
+    const stopped = stop();
+    expect(await busy.next('error')).toMatchObject(code('overloaded'));
+    expect(await busy.closed).toMatchObject({ code: 1001 });
+    await stopped;
+    expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
+  });
+});
+
+describe('bounds', () => {
+  test('of sockets for each URL, each account and a gateway', async () => {
+    for (const [bounds, error] of [
+      [{ perUrl: 1 }, 'rate_limited'],
+      [{ perAccount: 1 }, 'rate_limited'],
+      [{ perGateway: 1 }, 'overloaded'],
+    ] as const) {
+      const other = await stack.addGateway({ socketBounds: bounds });
+      const url = (await issue()).url.replace(stack.gatewayUrls[0] ?? '', other);
+      const first = await openSocket(url);
+      await expect(openSocket(url)).rejects.toMatchObject({ code: error });
+      first.socket.close();
+      await first.closed;
+      const second = await eventually(() => openSocket(url).catch((_: RefusedHandshake) => undefined));
+      second.socket.close();
+    }
+  });
+
+  test('of the time of a socket', async () => {
+    const other = await stack.addGateway({ upstreamTimeoutMs: 1_500 });
+    const url = (await issue()).url.replace(stack.gatewayUrls[0] ?? '', other);
+    provider.serve = holdBack;
+    const holder = await openSocket(url);
+    holder.send(CREATE);
+    await holder.next('response.created');
+    expect(await holder.next('error')).toMatchObject(code('upstream_timeout'));
+    expect(await holder.closed).toMatchObject({ code: 1001 });
+  });
+
+  test('of a message of a holder, and of an upstream', async () => {
+    const other = await stack.addGateway({
+      socketBounds: { holderMessageBytes: 2_000, upstreamMessageBytes: 2_000 },
+    });
+    const url = (await issue({ cost_limit: 100_000 })).url.replace(stack.gatewayUrls[0] ?? '', other);
+    const holder = await openSocket(url);
+    holder.send({ ...CREATE, input: 'x'.repeat(3_000) });
+    expect(await holder.closed).toMatchObject({ code: 1009 });
+    provider.serve = (event, { socket }) => socket.send(JSON.stringify({ ...event, x: 'x'.repeat(3_000) }));
+    const second = await openSocket(url);
+    second.send(CREATE);
+    expect(await second.next('error')).toMatchObject(code('upstream_unreachable'));
+    expect(await second.closed).toMatchObject({ code: 1011 });
+  });
+});
