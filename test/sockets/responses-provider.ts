@@ -26,6 +26,7 @@ export type ResponsesProvider = {
   /** Tokens of input and output that it billed, by its own books. */
   billed: number;
   readonly frames: () => Json[];
+  readonly raw: () => string[];
   readonly close: () => Promise<void>;
 };
 
@@ -73,6 +74,7 @@ export async function startResponsesProvider(): Promise<ResponsesProvider> {
       provider.billed += 15;
     },
     frames: () => sockets.flatMap(({ frames }) => frames),
+    raw: () => sockets.flatMap(({ raw }) => raw),
     close: () =>
       new Promise((resolve) => {
         for (const { socket } of sockets) socket.terminate();

@@ -109,10 +109,13 @@ export class Flow {
     if (!this.#wait) holder.resume();
   }
 
-  /** Waits until the URL may send again. */
-  #rest(): Promise<void> | undefined {
+  /** Waits until the URL may send again, and lets others have the event loop: one read may hold thousands of messages. */
+  #rest(): Promise<void> {
     const ms = this.#quota.waitMs(this.#owner);
-    return ms === 0 ? undefined : new Promise((resolve) => setTimeout(resolve, ms));
+    return new Promise((resolve) => {
+      if (ms === 0) setImmediate(resolve);
+      else setTimeout(resolve, ms);
+    });
   }
 
   /** Takes the work of a control frame. A flood of them is read as slowly as the quota says. */
