@@ -76,9 +76,16 @@ export const BETA_HEADERS: Names = {
 
 /** Values of `openai-beta` that change no price: each names a version of an API whose calls are judged by their fields. */
 export const HARMLESS_BETAS_OF_OPENAI: Names = {
-  source: '`openai` 7.59, resources/beta; openai/codex, codex-rs/core/src/client.rs of 2025',
-  date: '2026-11-28',
-  names: ['assistants=v1', 'assistants=v2', 'realtime=v1', 'responses=experimental'],
+  source:
+    '`openai` 7.59, resources/beta; openai/codex, codex-rs/core/src/client.rs of 2025; Codex 0.171, which opens sockets with responses_websockets',
+  date: '2026-11-29',
+  names: [
+    'assistants=v1',
+    'assistants=v2',
+    'realtime=v1',
+    'responses=experimental',
+    'responses_websockets=2026-02-06',
+  ],
 };
 
 /** Values of `openai-beta` by which one call runs several models. */
