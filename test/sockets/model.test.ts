@@ -36,7 +36,7 @@ afterAll(async () => {
 /** The bill of a response by the provider's own books, in microdollars. It is at most what was asked for. */
 const bill = (input: number, output: number) => input + 2 * output;
 
-/** What happens next: a holder sends a turn, the provider ends one in some way, a holder leaves or comes back, or the limit changes. */
+/** The next step: a holder sends a turn, the provider ends one in some way, a holder leaves or comes back, or the limit changes. */
 const STEP = fc.oneof(
   {
     weight: 5,

@@ -13,7 +13,7 @@ import {
 import { readDatabaseSettings } from '@presign/service/database';
 import { shutdownOf } from '@presign/service/start';
 import { type McpPrices, readMcpPrices } from './mcp/request/price.ts';
-import type { SocketBounds } from './socket/open-sockets.ts';
+import type { SocketBounds } from './share/open-sockets.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

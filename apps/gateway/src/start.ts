@@ -31,12 +31,12 @@ import { askStores } from './readiness.ts';
 import { bodyMemory } from './share/body-memory.ts';
 import { discardRest } from './share/discard.ts';
 import { createHosts } from './share/hosts.ts';
+import { createOpenSockets, SOCKET_BOUNDS, type SocketBounds } from './share/open-sockets.ts';
 import { type BoundListener, boundPipelining } from './share/pipelining.ts';
 import { readQuota } from './share/read-quota.ts';
 import { newTurns } from './share/turns.ts';
 import { trackUnderWay } from './share/under-way.ts';
 import { answerOn } from './socket/answer-raw.ts';
-import { createOpenSockets, SOCKET_BOUNDS, type SocketBounds } from './socket/open-sockets.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 
 /** A listening gateway. */

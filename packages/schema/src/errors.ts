@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { count, microdollars } from './figures.ts';
-import { RATE_ERRORS, type RateName } from './limit-kinds.ts';
+import { RATE_ERRORS, type RateLimit } from './limit-kinds.ts';
 
 /**
  * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to
@@ -341,12 +341,3 @@ export class RefusedError extends Error {
     this.refusal = refusal;
   }
 }
-
-/** The state of a rate limit after a call was counted. */
-export type RateLimit = {
-  readonly name: RateName;
-  readonly limit: number;
-  /** The part that is left now, and the ms until all of it is. */
-  readonly left: number;
-  readonly resetMs: number;
-};

@@ -211,3 +211,12 @@ export type ShownLimits = { [N in LimitName]: number | null };
 /** The limits of a budget as answers show them. */
 export const showLimits = (limits: BudgetLimits): ShownLimits =>
   Object.fromEntries(LIMIT_NAMES.map((name) => [name, limits[LIMITS[name].property]])) as ShownLimits;
+
+/** The state of a rate limit after a call was counted. */
+export type RateLimit = {
+  readonly name: RateName;
+  readonly limit: number;
+  /** The part that is left now, and the ms until all of it is. */
+  readonly left: number;
+  readonly resetMs: number;
+};

@@ -1,5 +1,6 @@
-import type { RateLimit, Refusal } from './errors.ts';
+import type { Refusal } from './errors.ts';
 import { count } from './figures.ts';
+import type { RateLimit } from './limit-kinds.ts';
 import { rateKind } from './limit-kinds.ts';
 
 const NO_HEADERS: Readonly<Record<string, string>> = {};

@@ -2,8 +2,8 @@ import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { CallDeps } from '../call-deps.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { AccessTokens } from '../mcp/auth/authorize.ts';
+import type { OpenSockets } from '../share/open-sockets.ts';
 import type { Waits } from '../share/waits.ts';
-import type { OpenSockets } from '../socket/open-sockets.ts';
 import type { Disproved } from './disproved.ts';
 import type { LargeBodies } from './large-body.ts';
 
