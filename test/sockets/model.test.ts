@@ -74,7 +74,7 @@ test('settled and held are at most the limit at each step, and cover what the pr
 }, async () => {
   const steps = fc.array(STEP, { minLength: 5, maxLength: 25 });
   await fc.assert(
-    fc.asyncProperty(steps, fc.integer({ min: 200, max: 1_500 }), async (all, limit) => {
+    fc.asyncProperty(steps, fc.integer({ min: 600, max: 6_000 }), async (all, limit) => {
       running = [];
       const asked = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk', sockets: true };
       const { url } = await stack.issue({ ...asked, cost_limit: limit });
