@@ -3,20 +3,24 @@ import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { type Api, OF_A_PATH, type Operation } from './api.ts';
 import { operationsFile } from './operations-file.ts';
+import { modelsFile } from './python-models.ts';
+import { pythonOperationsFile } from './python-operations.ts';
 
 const DOCUMENT = new URL('../../../docs/reference/openapi.json', import.meta.url);
 
-/** The files of the folder `generated`, by name. They are generated from docs/reference/openapi.json only. */
+/** The generated files of both clients, by their path from `packages`. They come from docs/reference/openapi.json only. */
 export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   const api = JSON.parse(readFileSync(DOCUMENT, 'utf8')) as Api;
   return new Map([
-    ['types.ts', `${HEAD}${await typesOf(api)}`],
-    ['operations.ts', `${HEAD}${operationsFile(api)}`],
+    ['client/generated/types.ts', `// ${HEAD}${await typesOf(api)}`],
+    ['client/generated/operations.ts', `// ${HEAD}${operationsFile(api)}`],
+    ['client-python/src/presign_client/models.py', `# ${HEAD}${modelsFile(api)}`],
+    ['client-python/src/presign_client/_operations.py', `# ${HEAD}${pythonOperationsFile(api)}`],
   ]);
 }
 
 const HEAD =
-  '// Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.\n\n';
+  'Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.\n\n';
 
 async function typesOf(api: Api): Promise<string> {
   const nodes = await openapiTS(JSON.stringify(withAnswersAlone(api)), {

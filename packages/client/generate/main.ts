@@ -1,8 +1,8 @@
-// Writes generated/: types and operations of docs/reference/openapi.json.
+// Writes the types and operations of docs/reference/openapi.json, in TypeScript and in Python.
 // Run: pnpm --filter @presign/client generate
 import { writeFileSync } from 'node:fs';
 import { generatedFiles } from './generated-files.ts';
 
 for (const [name, text] of await generatedFiles()) {
-  writeFileSync(new URL(`../generated/${name}`, import.meta.url), text);
+  writeFileSync(new URL(`../../${name}`, import.meta.url), text);
 }
