@@ -65,7 +65,16 @@ export const rowOf = (client: string): ClientRow | undefined =>
 const ALL = { at: '' };
 const EVERY_TOOLCHAIN = {
   python: {
-    ...{ llm: ALL, litellm: ALL, llamaindex: ALL, mcp1: ALL, mcp2: ALL, openapi: ALL, schemathesis: ALL },
+    ...{
+      client: ALL,
+      llm: ALL,
+      litellm: ALL,
+      llamaindex: ALL,
+      mcp1: ALL,
+      mcp2: ALL,
+      openapi: ALL,
+      schemathesis: ALL,
+    },
     ...{ 'agent-sdk': ALL, aider: ALL },
   },
   ...{
@@ -78,7 +87,7 @@ const EVERY_TOOLCHAIN = {
     java: ALL,
     openapiJava: ALL,
   },
-  ...{ openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL },
+  ...{ uv: ALL, openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL },
 };
 
 /** All clients of the foreign tests, whichever of them this machine has. */

@@ -28,7 +28,7 @@ const NOT_ASKED_FOR: Readonly<Record<string, Installed>> = {
 
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
 const ENVIRONMENTS = [
-  ...(['llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const),
+  ...(['client', 'llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const),
   ...(['agent-sdk', 'aider'] as const),
 ] as const;
 
@@ -36,6 +36,7 @@ const ENVIRONMENTS = [
 export type Installed = { readonly at: string } | { readonly skipped: string };
 
 export type Toolchains = {
+  readonly uv: Installed;
   /** The interpreter of each environment. */
   readonly python: Readonly<Record<(typeof ENVIRONMENTS)[number], Installed>>;
   /** The folder of the programs that Go built. */
@@ -81,6 +82,7 @@ export default async function install(project: TestProject): Promise<void> {
   );
   const java = WITH_MORE ? await installJava('java', 'java/pom.xml') : NOT_ASKED;
   project.provide('toolchains', {
+    uv,
     python: Object.fromEntries(installed) as Toolchains['python'],
     go: await buildGo('foreign/go', 'go', './...'),
     deploy: await buildGo('deploy', 'deploy', 'tool'),
@@ -103,7 +105,15 @@ const ALONE: Installed = { skipped: 'the newest agents run alone' };
 const NOTHING: Toolchains = {
   python: Object.fromEntries(ENVIRONMENTS.map((name) => [name, ALONE])) as Toolchains['python'],
   ...{ go: ALONE, deploy: ALONE, compose: ALONE, promtool: ALONE, s3Server: ALONE, js: ALONE },
-  ...{ openapiLint: ALONE, oapiCodegen: ALONE, java: ALONE, openapiJava: ALONE, rust: ALONE, agents: ALONE },
+  ...{
+    uv: ALONE,
+    openapiLint: ALONE,
+    oapiCodegen: ALONE,
+    java: ALONE,
+    openapiJava: ALONE,
+    rust: ALONE,
+    agents: ALONE,
+  },
 };
 
 const installUv = () =>

@@ -1,0 +1,175 @@
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { codeIn } from '../docs/fences.ts';
+import { type Local, startLocalForDocs } from '../docs/local.ts';
+
+const { uv, python, openapiLint } = inject('toolchains');
+const at = (installed: typeof uv) => ('at' in installed ? installed.at : '');
+const HERE = import.meta.dirname;
+const PACKAGE = join(HERE, '../../packages/client-python');
+const [WHEEL, SDIST] = ['presign_client-0.1.0-py3-none-any.whl', 'presign_client-0.1.0.tar.gz'];
+const script = (name: string) => join(HERE, 'python', `presign_client_${name}.py`);
+
+let folder: string;
+/** The interpreter of a fresh environment with the wheel. */
+let fresh: string;
+let local: Local;
+
+const build = (into: string) =>
+  execFileSync(process.execPath, [join(PACKAGE, 'build.mjs'), join(folder, into)], { encoding: 'utf8' });
+
+/** A program's output. It fails with everything that the program printed. */
+async function run(program: string, args: readonly string[], given = ''): Promise<string> {
+  const env = { ...process.env, PRESIGN_API_KEY: local.keys.apiKey };
+  const running = promisify(execFile)(program, [...args], { cwd: folder, env });
+  running.child.stdin?.end(given);
+  const { stdout } = await running.catch((error: { stdout: string; stderr: string }) =>
+    expect.fail(error.stdout + error.stderr),
+  );
+  return stdout;
+}
+
+const installed = (interpreter: string, ...args: string[]) =>
+  run(at(uv), ['pip', 'install', '--quiet', '--python', interpreter, ...args]);
+
+const metadataIn = (wheel: string) =>
+  run(fresh, ['-m', 'zipfile', '-l', wheel]).then((list) => list.match(/^presign_client\S+/gm)?.sort());
+
+describe.skipIf('skipped' in python.client)('the Python client', () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'presign-python-'));
+    local = await startLocalForDocs({ ALLOW_PRIVATE_UPSTREAMS: 'true' });
+    build('dist');
+    const guide = readFileSync(join(HERE, '../../docs/guides/python-client.md'), 'utf8');
+    writeFileSync(join(folder, 'page.py'), local.here(codeIn(guide, 'python').join('\n')));
+    await run('python3', ['-m', 'venv', 'fresh']);
+    fresh = join(folder, 'fresh/bin/python');
+    const others = await run(at(uv), ['pip', 'freeze', '--quiet', '--python', at(python.client)]);
+    writeFileSync(join(folder, 'others.txt'), others);
+    await installed(fresh, '-r', 'others.txt');
+    await run(fresh, ['-m', 'pip', 'install', '--no-index', '--no-deps', join('dist', WHEEL)]);
+  });
+  afterAll(async () => {
+    await local.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test('is built by Node alone, with the same bytes each time, and pip finds it whole', async () => {
+    build('again');
+    for (const name of [WHEEL, SDIST])
+      expect(readFileSync(join(folder, 'again', name))).toEqual(readFileSync(join(folder, 'dist', name)));
+    expect(await run(fresh, ['-m', 'pip', 'check'])).toContain('No broken requirements');
+    const files = await run(fresh, ['-m', 'pip', 'show', '--files', 'presign-client']);
+    expect(files).toContain('presign_client/py.typed');
+    expect(files).toContain('licenses/LICENSE');
+  });
+
+  test('hatchling builds the same wheel from the sdist', async () => {
+    const options = ['--quiet', '--no-build-isolation', '--no-deps', '--no-index', '-w', 'hatchling'];
+    await run(fresh, ['-m', 'pip', 'wheel', ...options, join('dist', SDIST)]);
+    const [ours, theirs] = [join('dist', WHEEL), join('hatchling', WHEEL)];
+    expect(await metadataIn(ours)).toEqual(await metadataIn(theirs));
+    expect(await run(fresh, ['-c', COMPARE, ours, theirs])).toBe('True True\n');
+  });
+
+  test('issues in dollars, is called, refused, listed, retried and verified: sync and async', async () => {
+    const service = [`http://127.0.0.1:${local.issuerPort}`, local.keys.apiKey];
+    const vectors = ['{"type":"grant.ended"}', '{"type":"grant.ended","data":{"note":"ü 🙂"}}'].map(
+      (payload) => {
+        const [secret, sentAt] = [
+          `whsec_${Buffer.alloc(32, payload).toString('base64')}`,
+          new Date(Date.now() - 301_000),
+        ];
+        const signature = new Webhook(secret).sign('msg_1', sentAt, payload);
+        const stamp = String(Math.floor(sentAt.getTime() / 1000));
+        return [
+          payload,
+          { 'webhook-id': 'msg_1', 'webhook-timestamp': stamp, 'webhook-signature': signature },
+          secret,
+        ];
+      },
+    );
+    expect(await run(fresh, [script('life'), ...service], JSON.stringify(vectors))).toBe(
+      'Presign\nAsyncPresign\n',
+    );
+  });
+
+  test('does what its guide says, as one program', async () => {
+    const stdout = await run(fresh, ['page.py']);
+    expect(
+      stdout.split('\n').filter((line) => !/^\S+, sandbox-1: \d calls, \d+ microdollars$/.test(line)),
+    ).toEqual([
+      expect.stringMatching(/^http:.*\/llm\/t\/.*\/v1\/chat\/completions$/),
+      '50000',
+      expect.stringContaining('You said: Hello'),
+      "['sandbox']",
+      expect.stringMatching(/^[\da-f-]{36} 3$/),
+      expect.stringMatching(/^[01] calls$/),
+      expect.stringMatching(/^400 invalid_request max_uses [\da-f-]{36}$/),
+      expect.stringContaining('You said: Hello again'),
+      '1',
+      '',
+    ]);
+  });
+
+  const typed = 'has types that mypy and pyright accept in strict mode, and that refuse what is wrong';
+  test(typed, { timeout: 600_000 }, async () => {
+    cpSync(join(PACKAGE, 'src'), join(folder, 'src'), { recursive: true });
+    const code = readFileSync(script('types'), 'utf8');
+    writeFileSync(join(folder, 'right.py'), code);
+    for (const check of checkers('src', 'right.py')) await check();
+    writeFileSync(join(folder, 'wrong.py'), code.replaceAll(/ {2}# type: ignore.*/g, ''));
+    for (const check of checkers('wrong.py')) await expect(check()).rejects.toThrow(/\b[67] errors/);
+  });
+
+  describe.each(['3.10', '3.11', '3.12', '3.13'])('on Python %s', (version) => {
+    const options = ['venv', '--quiet', '--no-python-downloads', '--python', version];
+    const found = spawnSync(at(uv), ['python', 'find', '--no-python-downloads', version]).status === 0;
+    test.skipIf(!found)('imports, has its types, and its doctests pass', async () => {
+      await run(at(uv), [...options, version]);
+      const interpreter = join(folder, version, 'bin/python');
+      await installed(interpreter, '-c', 'others.txt', join('dist', WHEEL));
+      expect(await run(interpreter, [script('modules')])).toBe('True True\n');
+    });
+  });
+});
+
+/** Checks files of the folder in strict mode, once with mypy and once with pyright. */
+function checkers(...files: string[]): (() => Promise<string>)[] {
+  const mypy = () => run(fresh, ['-m', 'mypy', '--strict', ...files]);
+  if ('skipped' in openapiLint) return [mypy];
+  const pyright = () => {
+    const rules = { typeCheckingMode: 'strict', reportUnnecessaryTypeIgnoreComment: true };
+    const config = { ...rules, include: files, venvPath: '.', venv: 'fresh' };
+    writeFileSync(join(folder, 'pyrightconfig.json'), JSON.stringify(config));
+    return run(process.execPath, [join(at(openapiLint), 'node_modules/pyright/index.js'), '-p', folder]);
+  };
+  return [mypy, pyright];
+}
+
+/** Whether two wheels have the same metadata, which packaging finds valid, and the same code. */
+const COMPARE = `
+import sys, zipfile
+from packaging.metadata import Metadata
+def read(path):
+    wheel = zipfile.ZipFile(path)
+    return {name: wheel.read(name) for name in wheel.namelist()}
+def metadata(files):
+    [text] = [text for name, text in files.items() if name.endswith("/METADATA")]
+    parsed = Metadata.from_email(text, validate=True)
+    fields = {name: getattr(parsed, name) for name in dir(Metadata) if not name.startswith(("_", "from_", "as_"))}
+    del fields["metadata_version"]
+    fields["requires_dist"] = sorted(map(str, fields["requires_dist"]))
+    return {**fields, "keywords": sorted(fields["keywords"]), "provides_extra": sorted(fields["provides_extra"])}
+def code(files):
+    return {name: text for name, text in files.items() if name.startswith("presign_client/")}
+ours, theirs = map(read, sys.argv[1:])
+if metadata(ours) != metadata(theirs):
+    sys.exit(f"{metadata(ours)}\\n{metadata(theirs)}")
+print(code(ours) == code(theirs), len(code(ours)) > 5)
+`;

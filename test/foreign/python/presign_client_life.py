@@ -1,0 +1,252 @@
+"""Issues, calls, is refused, lists, retries and verifies with presign-client: the same checks for both of its clients."""
+
+import asyncio
+import base64
+import hmac
+import inspect
+import json
+import pickle
+import sys
+import threading
+import time
+from datetime import datetime, timezone
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import openai
+import pandas
+import presign_client
+from presign_client import AsyncPresign, Presign, PresignError, verify_webhook
+
+URL, KEY = sys.argv[1:3]
+CHAT = {"provider": "sandbox", "path": "/v1/chat/completions", "client_api_key": "sk-sandbox"}
+HELLO = {"model": "sandbox-1", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+class Server:
+    """Answers with the given answers in turn, and keeps what it was sent."""
+
+    def __init__(self, *answers):
+        self.answers, self.seen = list(answers), []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"] or 0))
+                server.seen.append(({k.lower(): v for k, v in self.headers.items()}, body))
+                status, headers, text = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+                self.send_response(status)
+                for name, value in {**headers, "content-length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+
+class Either:
+    """A client of either kind, whose methods are awaited, and whose lists are read to the end."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def __getattr__(self, name):
+        async def method(*args, **fields):
+            answer = getattr(self.client, name)(*args, **fields)
+            if hasattr(answer, "__anext__"):
+                return [row async for row in answer]
+            if hasattr(answer, "__next__"):
+                return list(answer)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return method
+
+
+async def refusal_of(request):
+    try:
+        await request
+    except (PresignError, ValueError) as error:
+        return error
+    raise AssertionError("it was not refused")
+
+
+async def dollars(presign):
+    for given in (0.05, "0.05", Decimal("0.05")):
+        issued = await presign.presign(**CHAT, cost_limit_usd=given)
+        assert (await presign.get_grant(issued.grant_id))["cost_limit"] == 50_000
+    changed = await presign.change_grant(issued.grant_id, cost_limit_usd=0.29)
+    assert changed["cost_limit"] == 290_000
+    for wrong in (-1, 0.0000001, "1e999999999", "1e-999999999", float("nan"), True, "a"):
+        assert "at most six decimals" in str(await refusal_of(presign.presign(**CHAT, cost_limit_usd=wrong)))
+    both = await refusal_of(presign.presign(**CHAT, cost_limit_usd=1, cost_limit=1))
+    assert "cost_limit is given too" in str(both)
+
+
+async def calls(presign, call):
+    user = f"{type(presign.client).__name__}-{time.time()}"
+    issued = await presign.presign(**CHAT, max_uses=2, external_user=user)
+    assert issued.url not in repr(issued)
+    for _ in range(2):
+        assert "Hello" in await call(issued)
+    try:
+        await call(issued)
+        raise AssertionError("it was not refused")
+    except openai.PermissionDeniedError as error:
+        assert error.code == "uses_exhausted"
+    while len(rows := await presign.calls(external_user=user, limit=1, outcome="passed")) < 2:
+        await asyncio.sleep(0.1)
+    assert [row["model"] for row in rows] == ["sandbox-1", "sandbox-1"]
+    page = await presign.list_calls(external_user=user, limit=1)
+    assert len(page["data"]) == 1 and page["next_cursor"]
+    assert len((await presign.list_calls(external_user=user, format="csv")).splitlines()) >= 3
+    frame = pandas.DataFrame(iter(rows))
+    assert frame["cost"].sum() == sum(row["cost"] for row in rows)
+    day = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    [total] = await presign.usage(from_=day, external_user=user, group_by=["external_user", "model"])
+    assert (total["external_user"], total["calls"]) == (user, 2)
+    assert "time zone" in str(await refusal_of(presign.get_usage(from_=datetime(2020, 1, 1))))
+
+
+async def refusals(presign):
+    wrong = await refusal_of(presign.presign(**CHAT, max_uses=0))
+    assert type(wrong) is presign_client.InvalidRequestError
+    assert (wrong.status, wrong.code, wrong.param) == (400, "invalid_request", "max_uses")
+    assert wrong.request_id and str(wrong) == wrong.message
+    copy = pickle.loads(pickle.dumps(wrong))
+    assert (copy.code, copy.details, str(copy)) == (wrong.code, wrong.details, str(wrong))
+    several = await refusal_of(presign.presign(**CHAT, max_uses=0, expires_in=0))
+    assert len(several.details["problems"]) == 2
+    missing = await refusal_of(presign.get_session("0d9c8b7a-6f5e-4d3c-8b2a-190807060504"))
+    assert type(missing) is presign_client.NotFoundError
+    made = await presign.create_budget(scope={"external_user": f"b-{time.time()}"}, cost_limit_usd=5, window="month")
+    stale = await refusal_of(presign.change_budget(made["id"], if_revision=made["revision"] + 1, name="a"))
+    assert type(stale) is presign_client.ConflictError or stale.status == 412, stale
+    assert await presign.delete_budget(made["id"]) in (None, {"status": "pending"})
+    for name in ("", ".", ".."):
+        assert "expected an id" in str(await refusal_of(presign.get_session(name)))
+
+
+async def repeats(presign):
+    key = f"key-{time.time()}"
+    first, second = [await presign.presign(**CHAT, idempotency_key=key) for _ in range(2)]
+    assert first.url == second.url
+    again = await refusal_of(presign.presign(**CHAT, idempotency_key=key, max_uses=1))
+    assert type(again) is presign_client.ConflictError and again.code == "idempotency_conflict"
+    bundle = await presign.mcp_presign(servers=[{"name": "a", "url": "https://mcp.example.com/mcp"}], cost_limit_usd=1)
+    assert list(bundle.mcp_config()["mcpServers"]) == ["a"] and bundle.url not in repr(bundle)
+
+
+ISSUED = (200, {"content-type": "application/json"}, '{"url": "http://a/llm/t/b/v1/c"}')
+RATE_LIMITED = '{"error": {"code": "rate_limited", "message": "sk-key of presign", "type": "rate_limit_error", "param": null}}'
+# Answers of a server, and how often it is asked. An int is the status of a failure that ends it.
+RETRIES = [
+    ([(503, {}, ""), (502, {}, ""), ISSUED], 3, None),
+    ([(429, {"retry-after": "0"}, RATE_LIMITED), ISSUED], 2, None),
+    ([(409, {"retry-after": "0"}, ""), ISSUED], 2, None),
+    ([(503, {}, "")], 3, "UnexpectedAnswerError"),
+    ([(429, {"retry-after": "31"}, RATE_LIMITED)], 1, "RateLimitError"),
+    ([(409, {}, "")], 1, "UnexpectedAnswerError"),
+    ([(500, {}, "")], 1, "UnexpectedAnswerError"),
+    ([(307, {"location": "/elsewhere"}, "")], 1, "UnexpectedAnswerError"),
+    ([(200, {"content-type": "application/json"}, "<html>")], 1, "UnexpectedAnswerError"),
+]
+
+
+async def retries(client):
+    for answers, asked, failure in RETRIES:
+        server = Server(*answers)
+        presign = Either(client(server.url, "sk-key"))
+        if failure is None:
+            await presign.presign(**CHAT)
+        else:
+            error = await refusal_of(presign.presign(**CHAT))
+            assert type(error).__name__ == failure, (answers, error)
+            assert "sk-key" not in str(error) + repr(vars(error))
+        assert len(server.seen) == asked, (answers, len(server.seen))
+        assert len({(headers["idempotency-key"], body) for headers, body in server.seen}) == 1
+    waits = Server((429, {"retry-after": "1"}, RATE_LIMITED), ISSUED)
+    begun = time.monotonic()
+    await Either(client(waits.url, "sk-key")).presign(**CHAT)
+    assert time.monotonic() - begun >= 1
+    gone = await refusal_of(Either(client("http://127.0.0.1:9", "sk-key", max_retries=0)).presign(**CHAT))
+    assert (type(gone).__name__, gone.code) == ("ConnectionFailedError", "connection_failed")
+    assert gone.__context__ is None and "127.0.0.1:9: ConnectError" in str(gone)
+    for url, key in (("ftp://a", "k"), ("http://a", "k\n"), ("http://a", "")):
+        try:
+            client(url, key)
+            raise AssertionError(f"{url} was accepted")
+        except ValueError as error:
+            assert key == "" or key not in str(error)
+
+
+async def webhooks(presign):
+    receiver = Server((204, {}, ""))
+    hook = await presign.create_webhook(url=receiver.url, events=["grant.threshold"])
+    await presign.test_webhook(hook["id"])
+    while not receiver.seen:
+        await asyncio.sleep(0.05)
+    headers, body = receiver.seen[0]
+    assert verify_webhook(body, headers, hook["secret"])["type"] == "webhook.test"
+    rotated = {"Webhook-Signature": f"v1,AAAA {headers['webhook-signature']}"}
+    others = {name.title(): value for name, value in headers.items() if name != "webhook-signature"}
+    assert verify_webhook(body.decode(), {**others, **rotated}, hook["secret"])["type"] == "webhook.test"
+    for wrong in (
+        (body + b" ", headers, hook["secret"]),
+        (body, {**headers, "webhook-id": "msg_other"}, hook["secret"]),
+        (body, {**headers, "webhook-signature": ""}, hook["secret"]),
+        (body, {**headers, "webhook-signature": "v1,\u00e9"}, hook["secret"]),
+        (body, headers, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+        (body, {}, hook["secret"]),
+    ):
+        try:
+            verify_webhook(*wrong)
+            raise AssertionError(f"{wrong} was accepted")
+        except ValueError:
+            pass
+    await presign.delete_webhook(hook["id"])
+
+
+def vectors(given):
+    """Signatures that another library made 301 seconds ago, and one that anyone can make."""
+    for payload, headers, secret in given:
+        assert verify_webhook(payload, headers, secret, tolerance_seconds=900) == json.loads(payload)
+        unkeyed = hmac.digest(b"", f"msg_1.{headers['webhook-timestamp']}.{payload}".encode(), "sha256")
+        forged = {**headers, "webhook-signature": f"v1,{base64.b64encode(unkeyed).decode()}"}
+        for wrong in ((headers, secret, 300), (forged, "", 900), (forged, "whsec_", 900)):
+            try:
+                verify_webhook(payload, *wrong[:2], tolerance_seconds=wrong[2])
+                raise AssertionError(f"{wrong} was accepted")
+            except ValueError:
+                pass
+
+
+async def call_sync(issued):
+    return issued.openai(max_retries=0).chat.completions.create(**HELLO).choices[0].message.content
+
+
+async def call_async(issued):
+    answer = await issued.async_openai(max_retries=0).chat.completions.create(**HELLO)
+    return answer.choices[0].message.content
+
+
+async def main():
+    vectors(json.load(sys.stdin))
+    for client, call in ((Presign, call_sync), (AsyncPresign, call_async)):
+        presign = Either(client(URL, KEY))
+        assert KEY not in repr(presign.client)
+        await dollars(presign)
+        await calls(presign, call)
+        await refusals(presign)
+        await repeats(presign)
+        await retries(client)
+        await webhooks(presign)
+        await presign.close()
+        print(client.__name__)
+
+
+asyncio.run(main())
