@@ -35,6 +35,8 @@ class PresignRequest(TypedDict):
     """How many bytes the body of a call may have, as it is sent and as it is decoded. Left out: as many as the gateway takes."""
     allowed_fields: NotRequired[list[str] | None]
     """The top-level fields that the JSON body of a call may have, at most 100. Fields that config sets need not be named. Left out: all."""
+    sockets: NotRequired[bool | None]
+    """true: the URL can also be opened as a WebSocket, where its provider has one: OpenAI on `/v1/responses`. Each turn is a call. Left out: an upgrade is refused with 426."""
     cost_limit: NotRequired[int | None]
     """Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited."""
     max_uses: NotRequired[int | None]
@@ -79,7 +81,7 @@ class PresignAnswer(TypedDict):
     warnings: NotRequired[list[Warning]]
     """Under its `cost_limit` no call of this URL can pass. It is issued all the same, unless the policy of the API key has `refuse_warnings`."""
 
-CriticalClaim: TypeAlias = Literal["calls_per_day", "tokens_per_minute", "max_body_bytes", "allowed_fields", "shared_budgets", "bind", "arguments"]
+CriticalClaim: TypeAlias = Literal["calls_per_day", "tokens_per_minute", "max_body_bytes", "allowed_fields", "shared_budgets", "bind", "arguments", "sockets"]
 
 class LlmClaims(TypedDict):
     jti: str
@@ -97,7 +99,7 @@ class LlmClaims(TypedDict):
     prt: int
     """Redis partition of the grant."""
     crt: NotRequired[list[CriticalClaim]]
-    """The names of what restricts the URL and is not in its token. Left out: nothing."""
+    """The names of what restricts the URL and is not in its token, and `sockets` where it may be opened as a socket. Left out: nothing."""
     knd: Literal["llm"]
     prv: str
     """The provider."""
@@ -265,7 +267,7 @@ class McpBundleClaims(TypedDict):
     prt: int
     """Redis partition of the grant."""
     crt: NotRequired[list[CriticalClaim]]
-    """The names of what restricts the URL and is not in its token. Left out: nothing."""
+    """The names of what restricts the URL and is not in its token, and `sockets` where it may be opened as a socket. Left out: nothing."""
     knd: Literal["mcp_bundle"]
 
 SessionStatus: TypeAlias = Literal["active", "ended"]
@@ -397,6 +399,7 @@ class Conditions(TypedDict):
     max_body_bytes: NotRequired[int]
     allowed_fields: NotRequired[list[str]]
     bind: NotRequired[Bind]
+    sockets: NotRequired[Literal[True]]
 
 class Bind(TypedDict):
     origins: NotRequired[list[str]]
@@ -725,6 +728,10 @@ class Call(TypedDict):
     """Which repetition it was, as the SDK stated it in `X-Stainless-Retry-Count`: 0 is the first try. null: not stated."""
     user_agent: str | None
     """The first 64 characters of the header. null: it had none."""
+    connection: str | None
+    """The socket that it is a turn of: the `x-presign-request-id` of its handshake. null: it had a request of its own."""
+    turn: int | None
+    """Its number on that socket, from 1."""
     session_id: str
     grant_id: str
     api_key: str | None
@@ -811,6 +818,10 @@ class CallWithRefunds(TypedDict):
     """Which repetition it was, as the SDK stated it in `X-Stainless-Retry-Count`: 0 is the first try. null: not stated."""
     user_agent: str | None
     """The first 64 characters of the header. null: it had none."""
+    connection: str | None
+    """The socket that it is a turn of: the `x-presign-request-id` of its handshake. null: it had a request of its own."""
+    turn: int | None
+    """Its number on that socket, from 1."""
     session_id: str
     grant_id: str
     api_key: str | None
@@ -1563,7 +1574,7 @@ class ErrorDetails(TypedDict):
     problems: NotRequired[list[FieldProblem]]
     """If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`."""
 
-ErrorCode: TypeAlias = Literal["invalid_request", "invalid_json", "unknown_provider", "unauthenticated", "token_invalid", "token_expired", "cost_limit_reached", "cost_limit_too_low", "token_limit_reached", "token_limit_too_low", "forbidden", "policy_forbids", "account_limit", "account_suspended", "grant_revoked", "uses_exhausted", "path_not_allowed", "method_not_allowed", "model_not_allowed", "origin_not_allowed", "address_not_allowed", "field_not_allowed", "tool_not_allowed", "argument_not_allowed", "not_found", "method_not_supported", "session_conflict", "idempotency_conflict", "last_admin_key", "own_account", "virtual_key_revoked", "grant_ended", "api_key_ended", "budget_deleted", "account_deleted", "budget_conflict", "revision_mismatch", "body_too_large", "unsupported_media_type", "price_unknown", "cost_unbounded", "tokens_unbounded", "token_rate_too_low", "rate_limited", "daily_rate_limited", "token_rate_limited", "concurrency_limited", "cost_held", "tokens_held", "internal_error", "upstream_unreachable", "upstream_auth_failed", "overloaded", "limits_unavailable", "database_unavailable", "upstream_timeout"]
+ErrorCode: TypeAlias = Literal["invalid_request", "invalid_json", "unknown_provider", "unauthenticated", "token_invalid", "token_expired", "cost_limit_reached", "cost_limit_too_low", "token_limit_reached", "token_limit_too_low", "forbidden", "policy_forbids", "account_limit", "account_suspended", "grant_revoked", "uses_exhausted", "path_not_allowed", "method_not_allowed", "model_not_allowed", "origin_not_allowed", "address_not_allowed", "field_not_allowed", "tool_not_allowed", "argument_not_allowed", "not_found", "method_not_supported", "session_conflict", "idempotency_conflict", "last_admin_key", "own_account", "virtual_key_revoked", "grant_ended", "api_key_ended", "budget_deleted", "account_deleted", "budget_conflict", "revision_mismatch", "body_too_large", "unsupported_media_type", "sockets_not_allowed", "price_unknown", "cost_unbounded", "tokens_unbounded", "token_rate_too_low", "rate_limited", "daily_rate_limited", "token_rate_limited", "concurrency_limited", "cost_held", "tokens_held", "internal_error", "upstream_unreachable", "upstream_auth_failed", "overloaded", "limits_unavailable", "database_unavailable", "upstream_timeout"]
 """Stable: programs switch on it."""
 
 ErrorType: TypeAlias = Literal["invalid_request_error", "authentication_error", "insufficient_quota", "permission_error", "not_found_error", "conflict_error", "rate_limit_error", "api_error"]
