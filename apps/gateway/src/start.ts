@@ -37,6 +37,7 @@ import { readQuota } from './share/read-quota.ts';
 import { newTurns } from './share/turns.ts';
 import { trackUnderWay } from './share/under-way.ts';
 import { answerOn } from './socket/answer-raw.ts';
+import { serveWithoutUpgrade } from './socket/without-upgrade.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 
 /** A listening gateway. */
@@ -226,18 +227,24 @@ function serverOf(gateway: Gateway, { gatewayUrl, keepAliveMs = KEEP_ALIVE_MS }:
   const ownTarget = withoutPublicPath(gatewayUrl, ROUTES);
   const bound = boundPipelining(listenerOf(gateway, ownTarget));
   const server = createServer({ ...TIMEOUTS, keepAliveTimeout: keepAliveMs }, bound.listener);
-  return server.on('upgrade', upgradeOf(gateway, bound, ownTarget));
+  return server.on('upgrade', upgradeOf(server, gateway, bound, ownTarget));
 }
 
-/** Takes upgrades, which Node hands over with their connection. All but sockets are answered as requests. */
+/** Takes upgrades, which Node hands over with their connection. All but sockets are answered as requests: those of MCP as if they asked for none. */
 const upgradeOf =
-  ({ isSocket, serveSocket }: Gateway, { listener, isServing }: BoundListener, ownTarget: OwnTarget) =>
+  (
+    server: Server,
+    { isSocket, serveSocket }: Gateway,
+    { listener, isServing }: BoundListener,
+    ownTarget: OwnTarget,
+  ) =>
   (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => {});
     // Its answer would come before those of earlier requests.
     if (isServing(socket)) return void socket.destroy();
     const url = ownTarget(incoming.url ?? '');
-    if (isSocket(Object.assign(incoming, { url }))) void serveSocket(incoming, socket, head);
+    if (url.startsWith('/mcp/')) serveWithoutUpgrade(server, incoming, socket, head);
+    else if (isSocket(Object.assign(incoming, { url }))) void serveSocket(incoming, socket, head);
     else listener(incoming, answerOn(incoming, socket) as never);
   };
 
