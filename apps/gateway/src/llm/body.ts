@@ -155,7 +155,8 @@ const IMMODEST: Refusal = {
     'The body is nested too deeply, has more than a million parts, an object of more than 10,000 members, or a name of over 16,000 bytes.',
 };
 
-function ambiguous(found: string): Refusal {
+/** The refusal of a key that readers may understand differently. */
+export function ambiguous(found: string): Refusal {
   const key = briefly(found);
   const message = `${key}: this key is repeated, or differs from a known name only in case, so readers may understand it differently.`;
   return { code: 'invalid_request', param: key, message };

@@ -101,7 +101,8 @@ export class Flow {
     for (;;) {
       const next = this.#waiting.shift();
       if (!next) break;
-      this.#quota.take(this.#owner, FRAME_WORK);
+      // Its bytes are looked through once before they are planned, whether they pass or not.
+      this.#quota.take(this.#owner, FRAME_WORK + next.frame.length);
       await this.#take(next.frame, next.isBinary);
       await this.#rest();
     }

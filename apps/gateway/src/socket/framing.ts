@@ -4,15 +4,18 @@ import { WebSocket, WebSocketServer } from 'ws';
 
 /** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
 const MOST_FRAGMENTS = 256;
-/** A frame that takes more reads than this to arrive comes in very small pieces. */
-const MOST_CHUNKS = 64 * 1024;
+/**
+ * A message that takes more reads than this to arrive comes in very small pieces. Each of them takes a kilobyte of memory until the message is
+ * whole, so a holder, who is a stranger, has fewer: 1 MB in segments of 536 bytes, the least that every network carries.
+ */
+const MOST_CHUNKS = { holder: 2_048, upstream: 64 * 1024 };
 /** How long a peer has to answer a close before its connection ends. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
-const options = (maxPayload: number) => ({
+const options = (maxPayload: number, of: keyof typeof MOST_CHUNKS) => ({
   maxPayload,
   maxFragments: MOST_FRAGMENTS,
-  maxBufferedChunks: MOST_CHUNKS,
+  maxBufferedChunks: MOST_CHUNKS[of],
   // A flood of pings must not fill memory with answers that the peer does not read.
   autoPong: false,
   allowSynchronousEvents: true,
@@ -43,7 +46,7 @@ export function acceptHolder(
     clientTracking: false,
     perMessageDeflate: false,
     handleProtocols: () => protocol ?? false,
-    ...options(maxPayload),
+    ...options(maxPayload, 'holder'),
   });
   server.on('headers', (lines) => void lines.push(...headers));
   let accepted: WebSocket | undefined;
@@ -66,9 +69,9 @@ const UnopenedSocket = WebSocket as unknown as new (
 
 /** The client's side of a connection that an upstream has upgraded. Its frames are masked. */
 export function openClient(socket: Duplex, maxPayload: number): WebSocket {
-  const client = new UnopenedSocket(null, undefined, options(maxPayload));
+  const client = new UnopenedSocket(null, undefined, options(maxPayload, 'upstream'));
   client._isServer = false;
-  client.setSocket(socket, Buffer.alloc(0), options(maxPayload));
+  client.setSocket(socket, Buffer.alloc(0), options(maxPayload, 'upstream'));
   return client;
 }
 

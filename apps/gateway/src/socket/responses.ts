@@ -1,8 +1,15 @@
 import type { JsonObject, Refusal } from '@presign/schema';
-import { errorBody, errorStatus, isJsonObject, readJson } from '@presign/schema';
-import { NameTree } from '../json/names.ts';
-import { splice } from '../json/splice.ts';
-import { MODEST, readContent, scanBody } from '../llm/body.ts';
+import {
+  errorBody,
+  errorStatus,
+  isJsonObject,
+  isModest,
+  readJson,
+  type Scan,
+  scanJson,
+} from '@presign/schema';
+import { NameTree, namesJudge } from '../json/names.ts';
+import { ambiguous, MODEST } from '../llm/body.ts';
 
 /**
  * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, and next to it fields that only sockets have.
@@ -14,46 +21,93 @@ import { MODEST, readContent, scanBody } from '../llm/body.ts';
 export type Create = {
   /** The `stream_id`, or '' without one. At most one turn of a lane runs at a time. */
   readonly lane: string;
-  /** The response that it continues. */
-  readonly previous: string | undefined;
-  /** Its body, as a POST has it. */
+  /** Its body, as a POST has it. It is yet to be parsed. */
   readonly body: Buffer;
   /** The event with the body that a plan has made of it. */
   readonly withBody: (planned: Buffer) => Buffer;
 };
 
-const LANE_MAX_CHARS = 255;
+const LANE = /^[\w.:-]{1,128}$/;
 /** Fields that only the event has. No other spelling of them passes. */
-const NAMES = new NameTree([['type'], ['stream_id'], ['generate']]);
+const OWN = ['type', 'stream_id', 'generate'] as const;
+const NAMES = new NameTree(OWN.map((name) => [name]));
+/** An event is looked through on the event loop. A body with more parts is for a POST, which a worker reads. */
+const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
-/** Reads an event of a holder. Only `response.create` is served: other events start work that is no turn, or are not known. */
-export function readCreate(frame: Buffer): Create | { readonly refusal: Refusal; readonly lane: string } {
-  const scan = scanBody(frame, 'must', NAMES, MODEST);
-  const read = readContent(frame, 'must', scan);
-  if ('refusal' in read) return { refusal: read.refusal, lane: '' };
-  const { json = {} } = read.content;
-  const { type, stream_id: streamId, generate, ...body } = json;
-  const lane = typeof streamId === 'string' ? streamId.slice(0, LANE_MAX_CHARS) : '';
-  const refuse = (param: string, problem: string) => ({
-    refusal: { code: 'invalid_request', param, message: `${param}: ${problem}.` } as const,
+type NoCreate = { readonly refusal: Refusal; readonly lane: string };
+
+/**
+ * Reads an event of a holder. Only `response.create` is served: other events start work that is no turn, or are not known. The members of its
+ * body are taken over as bytes, and are judged as the body that they make.
+ */
+export function readCreate(frame: Buffer): Create | NoCreate {
+  const scan = scanJson(frame, MOST, namesJudge(NAMES));
+  if ('excess' in scan) return { refusal: MANY_PARTS, lane: '' };
+  if (scan.ambiguous !== undefined) return { refusal: ambiguous(scan.ambiguous), lane: '' };
+  const own = ownFields(frame, scan);
+  if ('refusal' in own) return { refusal: own.refusal, lane: '' };
+  const { type, stream_id: streamId, generate } = own.fields;
+  const lane = typeof streamId === 'string' && LANE.test(streamId) ? streamId : '';
+  const refuse = (param: string, problem: string): NoCreate => ({
+    refusal: { code: 'invalid_request', param, message: `${param}: ${problem}.` },
     lane,
   });
   if (type !== 'response.create')
     return refuse('type', 'this socket takes response.create and no other event');
-  if (streamId !== undefined && (typeof streamId !== 'string' || streamId === '' || streamId !== lane))
-    return refuse('stream_id', `expected a text of 1 to ${LANE_MAX_CHARS} characters`);
+  if (streamId !== undefined && lane === '')
+    return refuse('stream_id', 'expected 1 to 128 letters, digits, _, -, . and :');
   if (generate !== undefined && typeof generate !== 'boolean')
     return refuse('generate', 'expected true or false');
-  const envelope = JSON.stringify({ type, stream_id: streamId, generate });
-  const previous = typeof body.previous_response_id === 'string' ? body.previous_response_id : undefined;
-  const came = 'excess' in scan ? undefined : { raw: frame, json, scan };
-  return {
-    lane,
-    previous,
-    body: came ? splice(came, body) : Buffer.from(JSON.stringify(body)),
-    withBody: (planned) => joinObjects(Buffer.from(envelope), planned),
-  };
+  const envelope = Buffer.from(JSON.stringify({ type, stream_id: streamId, generate }));
+  const body = frameOf(frame, scan);
+  return { lane, body, withBody: (planned) => joinObjects(envelope, planned) };
 }
+
+const MANY_PARTS: Refusal = {
+  code: 'invalid_json',
+  message: `The event is nested deeper than ${MOST.depth}, or has more than ${MOST.parts} parts. Send it as a POST.`,
+};
+
+const isOwn = (name: string): name is (typeof OWN)[number] => (OWN as readonly string[]).includes(name);
+
+type OwnFields = Partial<Record<(typeof OWN)[number], unknown>>;
+
+/** The values of the event's own fields. */
+function ownFields(
+  frame: Buffer,
+  { members }: Scan,
+): { readonly fields: OwnFields } | { readonly refusal: Refusal } {
+  if (!isBraced(frame))
+    return { refusal: { code: readJson(frame) ? 'unsupported_media_type' : 'invalid_json' } };
+  const fields: OwnFields = {};
+  for (const { name, valueAt, end } of members) {
+    if (!isOwn(name)) continue;
+    const read = readJson(frame.subarray(valueAt, end));
+    if (!read) return { refusal: { code: 'invalid_json' } };
+    fields[name] = read.value;
+  }
+  return { fields };
+}
+
+/** Whether it begins and ends as an object. */
+const isBraced = (frame: Buffer): boolean => {
+  const [first, last] = [frame.subarray(0, 64), frame.subarray(-64)].map((part) =>
+    part.toString('latin1').trim(),
+  );
+  return first?.startsWith('{') === true && last?.endsWith('}') === true;
+};
+
+/** The body: the members that are not the event's own. */
+function frameOf(frame: Buffer, { members }: Scan): Buffer {
+  const pieces = members
+    .filter(({ name }) => !isOwn(name))
+    .flatMap(({ at, end }) => [COMMA, frame.subarray(at, end)]);
+  return Buffer.concat([OPEN, ...pieces.slice(1), CLOSE]);
+}
+
+const OPEN = Buffer.from('{');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from('}');
 
 /** Two JSON objects as one. Neither begins or ends with whitespace, and the first one has members. */
 function joinObjects(first: Buffer, second: Buffer): Buffer {
@@ -112,8 +166,14 @@ export function readServerEvent(frame: Buffer): ServerEvent | undefined {
 
 /** An event as JSON. Undefined: it is no JSON object. */
 export function readEvent(frame: Buffer): JsonObject | undefined {
+  if (!isReadable(frame)) return undefined;
   const read = readJson(frame);
   return read && isJsonObject(read.value) ? read.value : undefined;
 }
+
+/** Whether an event may be parsed: the JSON of a large one that has very many parts is not. */
+export const isReadable = (frame: Buffer): boolean => frame.length <= LARGE_BYTES || isModest(frame, MODEST);
+
+const LARGE_BYTES = 64 * 1024;
 
 export const laneOf = ({ stream_id: lane }: JsonObject): string => (typeof lane === 'string' ? lane : '');
