@@ -10,7 +10,7 @@ import type { Sent } from '../llm/send.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { errorEvent, laneOf, readCreate, readEvent, readServerEvent, type ServerEvent } from './responses.ts';
-import { beginTurn, type SocketOf, type Turn } from './turn.ts';
+import { beginTurn, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
 
 /** A socket that was accepted. */
 export type Accepted = {
@@ -60,6 +60,7 @@ const MANY_TURNS: Refusal = {
   code: 'concurrency_limited',
   message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
 };
+const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
 const BINARY: Refusal = {
   code: 'unsupported_media_type',
   message: 'This socket takes text. Send each event as one JSON object.',
@@ -86,7 +87,12 @@ export class Connection {
     this.#of = { ...own.of, hasLeft: () => this.#holderLeft };
     const { holder, upstream } = own;
     const { grant } = own.of;
-    this.#flow = new Flow(deps.readQuota, grant, own, (frame, isBinary) => this.#take(frame, isBinary));
+    this.#flow = new Flow(deps.readQuota, grant, own, (frame, isBinary) => {
+      const taking = this.#take(frame, isBinary).catch((error: Error) => this.#failedHere(error));
+      // A gateway that stops waits for an admission.
+      deps.underWay.track(taking);
+      return taking;
+    });
     this.#closed = Promise.all([ended(holder), ended(upstream)]).then(() => {});
     upstream.on('message', (frame: Buffer) => this.#heard(frame));
     holder.once('close', (code) => this.#left(code));
@@ -164,11 +170,13 @@ export class Connection {
     if ('refusal' in begun) return this.#refused(begun.refusal, begun.requestId, create.lane);
     this.#count++;
     const { turn } = begun;
-    if (this.#own.upstream.readyState !== WebSocket.OPEN || this.#holderLeft) {
+    const isOpen = this.#own.upstream.readyState === WebSocket.OPEN && !this.#holderLeft;
+    if (!isOpen || this.#end) {
       const refusal = await turn.unsent();
-      if (refusal) this.#say(refusal, turn.requestId, turn.lane);
+      if (refusal) this.#say(this.#end?.refusal ?? refusal, turn.requestId, turn.lane);
       return;
     }
+    for (const other of this.#running()) turn.isAlone = other.isAlone = false;
     this.#turns.set(turn.lane, turn);
     turn.sent();
     await this.#flow.toUpstream(begun.frame);
@@ -192,7 +200,7 @@ export class Connection {
 
   #refused(refusal: Refusal, requestId: string, lane: string): void {
     this.#say(refusal, requestId, lane);
-    const code = closeCodeOf(refusal);
+    const code = refusal === KEY_ROTATED ? 1001 : closeCodeOf(refusal);
     if (code !== undefined) this.endWith({ code, refusal });
   }
 
@@ -209,6 +217,7 @@ export class Connection {
       if (turn && event) turn.responseId ??= event.id;
       turn?.heard(frame);
       if (!turn && event?.is === 'over') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
+      if (!turn && event?.is === 'error') this.#breakAll();
       this.#flow.toHolder(masked);
       return;
     }
@@ -227,20 +236,37 @@ export class Connection {
     return turn.over();
   }
 
+  /** An error that is about no one turn leaves it open what is billed. */
+  #breakAll(): void {
+    const running = this.#running();
+    if (running.length > 0) this.#end ??= UNKNOWN_ERROR;
+    for (const turn of running) this.#track(this.#break(turn, 'failure').then(() => this.#closeIfIdle()));
+  }
+
+  /** A fault of this gateway. Each turn under way is charged its hold. */
+  #failedHere(error: Error): void {
+    // Only the error's name is logged: a message may quote a secret.
+    this.#deps.log.error({ connection: this.#own.requestId, error: error.name }, 'a socket was cut');
+    this.cut('failure');
+  }
+
   /** Only an error before a response is a refusal. Any other leaves it open what is billed, so nothing more is sent. */
   #failed(turn: Turn, { status = 0, lane, event }: ServerEvent): Promise<unknown> {
     const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && lane === turn.lane;
     if (isRefusal) return turn.refused(status, event);
-    this.#end ??= { code: 1011, refusal: { code: 'upstream_unreachable' } };
+    this.#end ??= UNKNOWN_ERROR;
     return turn.broken('failure');
   }
 
-  /** The turn that a deciding event is about. A response that has ended must be the turn's own. */
+  /**
+   * The turn that a deciding event is about. A response that has ended must be the turn's own, and an error without a lane may be about any turn
+   * that was under way.
+   */
   #turnOf({ lane, is, id }: ServerEvent): Turn | undefined {
     const running = this.#running();
     const turn = running.find((each) => each.lane === lane);
     if (is === 'over') return id !== undefined && turn?.responseId === id ? turn : undefined;
-    return turn ?? (is === 'error' && running.length === 1 ? running[0] : undefined);
+    return is === 'error' && lane === '' && turn?.isAlone !== true ? undefined : turn;
   }
 
   /** The turn that any other event is about, if the event may matter. */
@@ -295,7 +321,7 @@ export class Connection {
 
   #track(ending: Promise<void>): void {
     this.#endings.add(ending);
-    void ending.finally(() => this.#endings.delete(ending));
+    void ending.catch((error: Error) => this.#failedHere(error)).finally(() => this.#endings.delete(ending));
   }
 }
 

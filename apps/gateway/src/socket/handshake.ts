@@ -19,7 +19,7 @@ import type { LlmDeps } from '../llm/llm-deps.ts';
 import { type CallUrl, match, splitUrl, type Target, verifyCall } from '../llm/match.ts';
 import { hostOf } from '../llm/send.ts';
 import { checkHost } from '../share/hosts.ts';
-import { checkQuota } from '../share/read-quota.ts';
+import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
 import { acceptHolder, openClient } from './framing.ts';
@@ -99,7 +99,8 @@ async function serve(
       return undefined;
     }
     const upstream = openClient(opened.socket, bounds.upstreamMessageBytes);
-    const of = { connectionId: requestId, incoming, grant, target };
+    const { credentialVersion } = allowed;
+    const of = { connectionId: requestId, incoming, grant, target, credentialVersion };
     const { secrets } = opened;
     const connection = new Connection(deps, { requestId, of, policy, secrets, holder, upstream });
     const openedAt = performance.now();
@@ -138,6 +139,8 @@ async function judge(
   if (spent) return { refusal: spent };
   if ('refusal' in verified) return { refusal: verified.refusal };
   const { grant } = verified;
+  // It costs no use, and takes two scripts and a connection to the provider.
+  takeUnsent(deps.readQuota, grant);
   report.provider = grant.provider.id;
   const matched = match(grant, 'POST', url.path, url.query);
   if ('refusal' in matched) return matched;

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { errorFactsIn, type JsonObject, type StreamReader } from '@presign/providers';
+import {
+  errorFactsIn,
+  type JsonObject,
+  STATED_TWICE,
+  type StreamReader,
+  statesTwice,
+} from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
@@ -20,7 +26,7 @@ import { callRecord } from '../llm/record.ts';
 import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
-import type { Create } from './responses.ts';
+import { type Create, isReadable } from './responses.ts';
 
 /** The socket that turns are on. */
 export type SocketOf = {
@@ -29,6 +35,8 @@ export type SocketOf = {
   readonly incoming: IncomingMessage;
   readonly grant: LlmGrant;
   readonly target: Target;
+  /** The version of the provider's key that the socket was opened with. */
+  readonly credentialVersion: number;
   readonly hasLeft: () => boolean;
 };
 
@@ -127,11 +135,30 @@ async function begin(
     holdId,
     record,
   };
-  const bound = plan.hold ? Math.min(tight.admitted.tokens, plan.askedTokens) : plan.askedTokens;
-  const body = plan.bodyFor(bound);
   const turn = new Turn(deps, call, tight, create.lane);
-  return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}')) };
+  if (tight.admitted.credentialVersion !== of.credentialVersion) return giveUp(turn, KEY_ROTATED);
+  try {
+    const bound = plan.hold ? Math.min(tight.admitted.tokens, plan.askedTokens) : plan.askedTokens;
+    const body = plan.bodyFor(bound);
+    return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}')) };
+  } catch (error) {
+    await turn.unsent();
+    throw error;
+  }
 }
+
+/** Ends a turn that is not sent. */
+async function giveUp(turn: Turn, refusal: Refusal): Promise<{ readonly refusal: Refusal }> {
+  await turn.unsent();
+  return { refusal };
+}
+
+/** A socket keeps the key that it was opened with. */
+export const KEY_ROTATED: Refusal = {
+  code: 'overloaded',
+  message: "The provider's key of this URL was rotated. Open another socket.",
+  retryAfterSeconds: 1,
+};
 
 type Ready = { readonly planned: Planned; readonly policy: Policy };
 
@@ -168,8 +195,13 @@ export class Turn {
   readonly #call: Ending;
   readonly #tight: Tight;
   readonly #reader: StreamReader | undefined;
+  /** No other turn of its socket was under way at any time of it. */
+  isAlone = true;
   #sentAt = 0;
+  #wait: ReturnType<LlmDeps['waits']['begin']> | undefined;
   #isEnding = false;
+  #isLost = false;
+  #isStatedTwice = false;
 
   constructor(deps: LlmDeps, call: Ending, tight: Tight, lane: string) {
     this.#deps = deps;
@@ -195,6 +227,7 @@ export class Turn {
   sent(): void {
     const { report, target, grant } = this.#call;
     this.#sentAt = performance.now();
+    this.#wait = this.#deps.waits.begin(grant.provider.id);
     this.#deps.traces?.toUpstream(report, llmOperation(target.path, grant.provider, report.model));
   }
 
@@ -206,10 +239,15 @@ export class Turn {
   /** Takes an event of its response. */
   heard(frame: Buffer): void {
     if (!this.hasBegun) this.#call.report.firstByteAt = performance.now();
+    this.#wait?.answered();
+    if (!this.matters(frame)) return;
     try {
-      if (this.matters(frame)) this.#reader?.event(frame.toString(), undefined);
+      this.#isLost ||= !isReadable(frame);
+      this.#isStatedTwice ||= statesTwice(frame);
+      if (!this.#isLost) this.#reader?.event(frame.toString(), undefined);
     } catch {
       // Usage that cannot be read is unknown.
+      this.#isLost = true;
     }
   }
 
@@ -217,7 +255,7 @@ export class Turn {
   over(): Promise<Refusal | undefined> {
     let reported: Metered['reported'];
     try {
-      reported = this.#reader?.end();
+      reported = this.#isStatedTwice ? STATED_TWICE : this.#isLost ? undefined : this.#reader?.end();
     } catch {
       reported = undefined;
     }
@@ -243,6 +281,7 @@ export class Turn {
 
   async #end(sent: Sent, metered: Metered): Promise<Refusal | undefined> {
     this.#isEnding = true;
+    this.#wait?.ended();
     const { report } = this.#call;
     if (this.#sentAt > 0) report.upstreamMs = performance.now() - this.#sentAt;
     const { admitted } = this.#tight;
