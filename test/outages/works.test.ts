@@ -30,7 +30,7 @@ const worksOf = (service: string) => {
 
 /** Gauges of an issuer that a store answers. */
 const isOfStores = (name: string) =>
-  /^presign_(ledger_lag|usage_stream|fullest_partition|redis_memory|webhook|pending_changes|archive)/.test(
+  /^presign_(ledger_lag|usage_stream|fullest_partition|redis_memory|webhook(?!_tries)|pending_changes|archive)/.test(
     name,
   );
 const STORE_GAUGES = 8;
