@@ -40,6 +40,8 @@ beforeAll(async () => {
     providers: {
       openai: { base_url: upstream.url, pricing: { m: { input: 1_000_000, output: 2_000_000 } } },
       away: { extends: 'openai', base_url: `http://127.0.0.1:${await freePort()}` },
+      // Whose host no earlier test has found to be away.
+      gone: { extends: 'openai', base_url: `http://127.0.0.1:${await freePort()}` },
     },
     gateway: { meter, leaseMs: 3_000 },
     issuer: { meter },
@@ -215,9 +217,9 @@ describe('/metrics of a gateway', () => {
     held.resolve();
     expect(await Promise.all(answered)).toEqual([200, 200]);
     // A call that never reaches its provider waits no longer.
-    expect(await send(await issue({ provider: 'away' }))).toBe(502);
+    expect(await send(await issue({ provider: 'gone' }))).toBe(502);
     const after = await now();
-    for (const provider of ['openai', 'away'])
+    for (const provider of ['openai', 'gone'])
       for (const name of ['waiting_calls', 'silent_seconds'])
         expect(after.value(series(name, provider)), `${name} of ${provider}`).toBe(0);
     answer = OK;

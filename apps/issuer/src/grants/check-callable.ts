@@ -79,17 +79,8 @@ export function checkSockets({ provider, request }: Asked): void {
     throw refused('sockets', `no path of this URL can be opened as a socket at ${provider.id}.`);
 }
 
-/** Fields of an event, which a body has not. */
-const OF_EVENTS = ['type', 'stream_id', 'generate'];
-
 /** Refuses a URL that no call could ever match. */
 export function checkConfig({ provider, request }: Asked, config: Config): void {
-  const ofEvent = request.sockets && OF_EVENTS.find((name) => config !== null && Object.hasOwn(config, name));
-  if (ofEvent)
-    throw refused(
-      nameInConfig(request, ofEvent),
-      'the events of a socket have this field. A config can set fields of the body.',
-    );
   const matches = config === null || configMatchesPaths(provider, config, request.path);
   if (matches === true) return;
   const param = nameInConfig(request, 'model');
