@@ -122,7 +122,7 @@ async function watched<T>(pid: number, run: Promise<T>): Promise<T> {
   return result;
 }
 
-/** What one user's calls have left in Postgres, once it is all there. */
+/** Counts the rows of one user in Postgres, once all of them are there. */
 async function left(user: string, refused: number): Promise<void> {
   while ((await entries()) > 0) await sleep(500);
   await sleep(2_000);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { CREATE, codeOf, openSocket } from './holder.ts';
+import { CREATE, codeOf, openSocket, statusOf } from './holder.ts';
 import { eventsOf, type Json, type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
 let provider: ResponsesProvider;
@@ -27,12 +27,6 @@ beforeEach(() => {
 const ASK = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk-real', sockets: true };
 const urlOf = async (more: object = {}) =>
   (await stack.issue({ ...ASK, cost_limit: 1_000_000, ...more })).url;
-const statusOf = async (url: string) =>
-  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
-    used: number;
-    spent: number;
-    held: number;
-  };
 
 /** A socket whose frames a test writes byte by byte. */
 async function rawSocket(url: string): Promise<{ socket: Socket; got: () => Buffer; ended: Promise<void> }> {

@@ -5,7 +5,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { askVirtualKeys, createVirtualKey } from '../issuer/virtual-keys.ts';
 import { urlOf as toolsOf } from '../mcp/holder.ts';
-import { CREATE, codeOf, type HolderSocket, openSocket } from './holder.ts';
+import { CREATE, codeOf, type HolderSocket, openSocket, statusOf } from './holder.ts';
 import {
   eventsOf,
   type Json,
@@ -41,12 +41,6 @@ beforeEach(() => {
 const ASK = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk-real', sockets: true };
 const urlOf = async (more: object = {}) =>
   (await stack.issue({ ...ASK, cost_limit: 1_000_000, ...more })).url;
-const statusOf = async (url: string) =>
-  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
-    used: number;
-    spent: number;
-    held: number;
-  };
 const settled = (url: string) =>
   eventually(async () => {
     const status = await statusOf(url);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { CREATE, openSocket, type RefusedHandshake } from './holder.ts';
+import { CREATE, openSocket, type RefusedHandshake, statusOf } from './holder.ts';
 import { eventsOf, type Json, type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
 let provider: ResponsesProvider;
@@ -46,12 +46,6 @@ const rowsOf = async (grantId: string, count = 1) =>
     const { data } = (await (await ask(`/v1/calls?grant_id=${grantId}`)).json()) as { data: Json[] };
     return data.length >= count ? data : undefined;
   });
-const statusOf = async (url: string) =>
-  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
-    used: number;
-    spent: number;
-    held: number;
-  };
 const code = (error: string) => ({ type: 'error', error: expect.objectContaining({ code: error }) });
 
 describe('expiry', () => {

@@ -109,3 +109,11 @@ export async function openSocket(
 
 /** The code of an error event. */
 export const codeOf = (event: Json): unknown => (event.error as Json | undefined)?.code ?? event.type;
+
+/** The figures of a URL. */
+export const statusOf = async (url: string) =>
+  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
+    used: number;
+    spent: number;
+    held: number;
+  };

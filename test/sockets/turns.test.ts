@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { CREATE, codeOf, openSocket, type RefusedHandshake } from './holder.ts';
+import { CREATE, codeOf, openSocket, type RefusedHandshake, statusOf } from './holder.ts';
 import { eventsOf, type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
 let provider: ResponsesProvider;
@@ -38,12 +38,6 @@ const rowsOf = async (grantId: string) => {
   });
   return ((await answer.json()) as { data: Record<string, unknown>[] }).data;
 };
-const statusOf = async (url: string) =>
-  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
-    used: number;
-    spent: number;
-    held: number;
-  };
 
 describe('a turn is a call', () => {
   test('a socket has turns, each with a use, a charge and a row', async () => {

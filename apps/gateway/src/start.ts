@@ -239,12 +239,13 @@ const upgradeOf =
     ownTarget: OwnTarget,
   ) =>
   (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    socket.on('error', () => {});
     // Its answer would come before those of earlier requests.
     if (isServing(socket)) return void socket.destroy();
     const url = ownTarget(incoming.url ?? '');
-    if (url.startsWith('/mcp/')) serveWithoutUpgrade(server, incoming, socket, head);
-    else if (isSocket(Object.assign(incoming, { url }))) void serveSocket(incoming, socket, head);
+    // The server has its own listener for errors of a connection that it reads again.
+    if (url.startsWith('/mcp/')) return void serveWithoutUpgrade(server, incoming, socket, head);
+    socket.on('error', () => {});
+    if (isSocket(Object.assign(incoming, { url }))) void serveSocket(incoming, socket, head);
     else listener(incoming, answerOn(incoming, socket) as never);
   };
 

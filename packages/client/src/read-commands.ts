@@ -1,5 +1,5 @@
 import type { Input, OperationId, Presign } from './methods.ts';
-import { connect, type Io, UsageError } from './terminal.ts';
+import { aligned, connect, type Io, UsageError } from './terminal.ts';
 
 /** A command that shows what the issuer knows. */
 export type Read = {
@@ -202,14 +202,3 @@ const timeOf = (seconds: number): string => `${new Date(seconds * 1_000).toISOSt
 
 const dollars = (microdollars: number | null): string =>
   microdollars === null ? 'unknown' : `$${(microdollars / 1_000_000).toFixed(6)}`;
-
-/** A line of each row, with columns as wide as their widest cell. */
-function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-}

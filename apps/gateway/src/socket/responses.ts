@@ -59,7 +59,7 @@ export function readCreate(frame: Buffer): Create | NoCreate {
   if (generate !== undefined && typeof generate !== 'boolean')
     return refuse('generate', 'expected true or false');
   const envelope = Buffer.from(JSON.stringify({ type, stream_id: streamId, generate }));
-  const body = frameOf(frame, scan);
+  const body = bodyOf(frame, scan);
   return { lane, body, withBody: (planned) => joinObjects(envelope, planned) };
 }
 
@@ -98,7 +98,7 @@ const isBraced = (frame: Buffer): boolean => {
 };
 
 /** The body: the members that are not the event's own. */
-function frameOf(frame: Buffer, { members }: Scan): Buffer {
+function bodyOf(frame: Buffer, { members }: Scan): Buffer {
   const pieces = members
     .filter(({ name }) => !isOwn(name))
     .flatMap(({ at, end }) => [COMMA, frame.subarray(at, end)]);

@@ -1,3 +1,4 @@
+import { aligned } from '@presign/client/terminal';
 import { loadProviders, type Provider, readProvidersFile } from '@presign/providers';
 import { apiKeyRequest, type Pending, rotationRequest, virtualKeyRequest } from '@presign/schema';
 import { apiKeys, virtualKeys } from '@presign/schema/tables';
@@ -10,7 +11,6 @@ import { endVirtualKey } from '../keys/change-virtual-key.ts';
 import { replaceKey } from '../keys/rotate-virtual-key.ts';
 import { describeVirtualKey, selectVirtualKeys, storeVirtualKey } from '../keys/virtual-keys.ts';
 import {
-  aligned,
   type Command,
   CommandError,
   type Given,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { aligned } from '@presign/client/terminal';
 import {
   type AccountAnswer,
   accountChange,
@@ -13,7 +14,7 @@ import { byCli, recordChange } from '../events/audit-log.ts';
 import { auditedFields, changedLimits, describeAccount, storeAccount } from '../keys/accounts.ts';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { change, END, RESUME, SUSPEND } from '../keys/suspend-account.ts';
-import { aligned, type Command, CommandError, type Given, numberOf, readBody } from './command.ts';
+import { type Command, CommandError, type Given, numberOf, readBody } from './command.ts';
 import { withDatabase, withStores } from './stores.ts';
 
 /** The options that set the limits of an account. */

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { aligned } from '@presign/client/terminal';
 import { invalidRequest } from '@presign/schema';
 import type { z } from 'zod';
 
@@ -154,17 +155,6 @@ export function help(command: Command): string {
     ...aligned(options).map((line) => `  ${line}`),
     '',
   ].join('\n');
-}
-
-/** Makes a line of each row, with columns as wide as their widest cell. */
-export function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 const usage = ({ name, arguments: names = [] }: Command) => [name, ...names].join(' ');

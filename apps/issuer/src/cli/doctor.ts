@@ -1,3 +1,4 @@
+import { aligned } from '@presign/client/terminal';
 import { readEncryptionKeys, readSigningKey } from '@presign/crypto';
 import { BACKLOG_MAX, BACKLOG_ROOM, findRisks, type RedisClient, readMemory } from '@presign/limits';
 import { storedLists } from '@presign/providers/keep-list';
@@ -5,7 +6,7 @@ import { PRICES } from '@presign/providers/keep-prices';
 import { parseVariable, readVariable, VariableError } from '@presign/service';
 import { type Database, readDatabaseSettings } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
-import { aligned, type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
+import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
 import { withStores } from './stores.ts';
 
 /** The services that will run, and the calls that they will get. */

@@ -1,4 +1,5 @@
 import { ASKING, isAsking, runCommand as runAsking } from '@presign/client/command';
+import { aligned } from '@presign/client/terminal';
 import { KNOWLEDGE } from '@presign/providers/keep-knowledge';
 import { acceptList, type ListKind, storedLists } from '@presign/providers/keep-list';
 import { PRICES } from '@presign/providers/keep-prices';
@@ -8,16 +9,7 @@ import { VariableError } from '@presign/service';
 import { explainStart } from '@presign/service/start';
 import { API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
 import { ACCOUNTS } from './accounts.ts';
-import {
-  aligned,
-  type Command,
-  CommandError,
-  help,
-  type Io,
-  overview,
-  readGiven,
-  UsageError,
-} from './command.ts';
+import { type Command, CommandError, help, type Io, overview, readGiven, UsageError } from './command.ts';
 import { DOCTOR } from './doctor.ts';
 import { RESEAL } from './reseal.ts';
 import { ENCRYPTION_KEYS, TOKEN_KEYS } from './service-keys.ts';
