@@ -7,9 +7,9 @@ import type { Secrets } from '../http/hide-secrets.ts';
 import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
+import type { Create, Heard, SocketDialect } from './dialect.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
-import { errorEvent, laneOf, readCreate, readEvent, readServerEvent, type ServerEvent } from './responses.ts';
 import { beginTurn, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
 
 /** A socket that was accepted. */
@@ -18,6 +18,7 @@ export type Accepted = {
   readonly of: Omit<SocketOf, 'hasLeft'>;
   readonly policy: Policy;
   readonly secrets: Secrets;
+  readonly dialect: SocketDialect;
   readonly holder: WebSocket;
   readonly upstream: WebSocket;
 };
@@ -51,10 +52,6 @@ const STOPPING: Refusal = {
   code: 'overloaded',
   message: 'This gateway is stopping. Open another socket.',
   retryAfterSeconds: 1,
-};
-const TURN_RUNS: Refusal = {
-  code: 'concurrency_limited',
-  message: 'A response of this stream is under way. Wait for its end, or use another stream_id.',
 };
 const MANY_TURNS: Refusal = {
   code: 'concurrency_limited',
@@ -162,18 +159,23 @@ export class Connection {
   async #take(frame: Buffer, isBinary: boolean): Promise<void> {
     if (this.#isOver || this.#holderLeft) return;
     if (isBinary) return this.#refuseUnread(BINARY, '');
-    const create = readCreate(frame);
-    if ('refusal' in create) return this.#refuseUnread(create.refusal, create.lane);
+    const asked = await this.#own.dialect.read(frame);
+    if (asked.is === 'refused') return this.#refuseUnread(asked.refusal, asked.label);
+    if (asked.is === 'turn') return this.#begin(asked.create, frame.length);
+    if (this.#own.upstream.readyState === WebSocket.OPEN) await this.#flow.toUpstream(asked.frame);
+  }
+
+  async #begin(create: Create, frameBytes: number): Promise<void> {
     const early = this.#earlyRefusal(create.lane);
-    if (early) return this.#refuseUnread(early, create.lane);
-    const begun = await beginTurn(this.#deps, this.#of, this.#count + 1, create, frame.length);
-    if ('refusal' in begun) return this.#refused(begun.refusal, begun.requestId, create.lane);
+    if (early) return this.#refuseUnread(early, create.label);
+    const begun = await beginTurn(this.#deps, this.#of, this.#count + 1, create, frameBytes);
+    if ('refusal' in begun) return this.#refused(begun.refusal, begun.requestId, create.label);
     this.#count++;
     const { turn } = begun;
     const isOpen = this.#own.upstream.readyState === WebSocket.OPEN && !this.#holderLeft;
     if (!isOpen || this.#end) {
       const refusal = await turn.unsent();
-      if (refusal) this.#say(this.#end?.refusal ?? refusal, turn.requestId, turn.lane);
+      if (refusal) this.#say(this.#end?.refusal ?? refusal, turn.requestId, turn.label);
       return;
     }
     for (const other of this.#running()) turn.isAlone = other.isAlone = false;
@@ -184,56 +186,76 @@ export class Connection {
 
   #earlyRefusal(lane: string): Refusal | undefined {
     if (this.#end) return this.#end.refusal;
-    if (this.#turns.has(lane)) return TURN_RUNS;
+    if (this.#turns.has(lane)) return this.#own.dialect.busy;
     return this.#turns.size >= MOST_TURNS ? MANY_TURNS : undefined;
   }
 
   /** Refuses an event of which no turn was made. It is a refused call of its URL. */
-  #refuseUnread(refusal: Refusal, lane: string): void {
+  #refuseUnread(refusal: Refusal, label: string): void {
     const { grant, incoming, connectionId } = this.#of;
     const report = new CallReport('llm', randomUUID(), { method: grant.method, headers: incoming.headers });
     const { policy } = this.#own;
     Object.assign(report, { grant, policy, provider: grant.provider.id, connection: connectionId });
     this.#deps.report(report, refusal);
-    this.#refused(refusal, report.requestId, lane);
+    this.#refused(refusal, report.requestId, label);
   }
 
-  #refused(refusal: Refusal, requestId: string, lane: string): void {
-    this.#say(refusal, requestId, lane);
+  #refused(refusal: Refusal, requestId: string, label: string): void {
+    this.#say(refusal, requestId, label);
     const code = refusal === KEY_ROTATED ? 1001 : closeCodeOf(refusal);
     if (code !== undefined) this.endWith({ code, refusal });
   }
 
-  #say(refusal: Refusal, requestId: string, lane: string): void {
-    this.#flow.toHolder(Buffer.from(errorEvent(refusal, requestId, lane)));
+  #say(refusal: Refusal, requestId: string, label: string): void {
+    this.#flow.toHolder(Buffer.from(this.#own.dialect.errorEvent(refusal, requestId, label)));
   }
 
   /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
   #heard(frame: Buffer): void {
     const masked = this.#own.secrets.mask(frame);
-    const event = readServerEvent(frame);
-    const turn = event ? this.#turnOf(event) : this.#turnOfDelta(frame);
-    if (!turn || !event || event.is === 'created') {
-      if (turn && event) turn.responseId ??= event.id;
-      turn?.heard(frame);
-      if (!turn && event?.is === 'over') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
-      if (!turn && event?.is === 'error') this.#breakAll();
+    const heard = this.#own.dialect.hear(frame, this.#running());
+    const ending = this.#ending(heard, frame);
+    if (!ending) {
+      if (heard.is === 'stray') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
+      if (heard.is === 'unclear') this.#breakAll();
       this.#flow.toHolder(masked);
       return;
     }
-    const ending = event.is === 'over' ? this.#over(turn, frame) : this.#failed(turn, event);
     this.#track(
-      ending.then(() => {
-        this.#turns.delete(turn.lane);
+      ending.over.then(() => {
+        this.#turns.delete(ending.turn.lane);
         this.#flow.toHolder(masked);
         this.#closeIfIdle();
       }),
     );
   }
 
-  #over(turn: Turn, frame: Buffer): Promise<unknown> {
-    turn.heard(frame);
-    return turn.over();
+  /** Notes an event for its turn. Returns the turn that it ends. */
+  #ending(
+    heard: Heard<Turn>,
+    frame: Buffer,
+  ): { readonly turn: Turn; readonly over: Promise<unknown> } | undefined {
+    switch (heard.is) {
+      case 'created':
+        heard.turn.responseId ??= heard.id;
+        heard.turn.heard(frame);
+        return undefined;
+      case 'part':
+        heard.turn?.heard(frame);
+        return undefined;
+      case 'over':
+        heard.turn.heard(frame);
+        return { turn: heard.turn, over: heard.turn.over() };
+      case 'refused':
+        return { turn: heard.turn, over: heard.turn.refused(heard.status, heard.event) };
+      case 'failed':
+        // What is billed is open, so nothing more is sent.
+        this.#end ??= UNKNOWN_ERROR;
+        return { turn: heard.turn, over: heard.turn.broken('failure') };
+      case 'unclear':
+      case 'stray':
+        return undefined;
+    }
   }
 
   /** An error that is about no one turn leaves it open what is billed. */
@@ -250,34 +272,6 @@ export class Connection {
     this.cut('failure');
   }
 
-  /** Only an error before a response is a refusal. Any other leaves it open what is billed, so nothing more is sent. */
-  #failed(turn: Turn, { status = 0, lane, event }: ServerEvent): Promise<unknown> {
-    const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && lane === turn.lane;
-    if (isRefusal) return turn.refused(status, event);
-    this.#end ??= UNKNOWN_ERROR;
-    return turn.broken('failure');
-  }
-
-  /**
-   * The turn that a deciding event is about. A response that has ended must be the turn's own, and an error without a lane may be about any turn
-   * that was under way.
-   */
-  #turnOf({ lane, is, id }: ServerEvent): Turn | undefined {
-    const running = this.#running();
-    const turn = running.find((each) => each.lane === lane);
-    if (is === 'over') return id !== undefined && turn?.responseId === id ? turn : undefined;
-    return is === 'error' && lane === '' && turn?.isAlone !== true ? undefined : turn;
-  }
-
-  /** The turn that any other event is about, if the event may matter. */
-  #turnOfDelta(frame: Buffer): Turn | undefined {
-    const running = this.#running();
-    if (running.length <= 1) return running[0];
-    if (!running.some((turn) => turn.matters(frame))) return undefined;
-    const event = readEvent(frame);
-    return event && running.find(({ lane }) => lane === laneOf(event));
-  }
-
   #running(): Turn[] {
     return [...this.#turns.values()].filter(({ isEnding }) => !isEnding);
   }
@@ -286,7 +280,7 @@ export class Connection {
     if (turn.isEnding) return;
     const refusal = (await turn.broken(why)) ?? endRefusal({ is: 'unanswered', why });
     this.#turns.delete(turn.lane);
-    if (refusal) this.#say(refusal, turn.requestId, turn.lane);
+    if (refusal) this.#say(refusal, turn.requestId, turn.label);
   }
 
   /** The upstream stays for the turns under way, whose usage it states at their end. */

@@ -24,6 +24,7 @@ import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
 import { acceptHolder, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
+import { responsesDialect } from './responses.ts';
 
 /** Serves a handshake on the URL of a call, and the socket until its end. */
 export type ServeSocket = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
@@ -102,7 +103,15 @@ async function serve(
     const { credentialVersion } = allowed;
     const of = { connectionId: requestId, incoming, grant, target, credentialVersion };
     const { secrets } = opened;
-    const connection = new Connection(deps, { requestId, of, policy, secrets, holder, upstream });
+    const connection = new Connection(deps, {
+      requestId,
+      of,
+      policy,
+      secrets,
+      dialect: responsesDialect,
+      holder,
+      upstream,
+    });
     const openedAt = performance.now();
     await runUntilOver(deps, connection, allowed);
     // The time of an open socket is that of its holder, as a body's is.

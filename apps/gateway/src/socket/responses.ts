@@ -1,31 +1,15 @@
 import type { JsonObject, Refusal } from '@presign/schema';
-import {
-  errorBody,
-  errorStatus,
-  isJsonObject,
-  isModest,
-  readJson,
-  type Scan,
-  scanJson,
-} from '@presign/schema';
+import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
 import { NameTree, namesJudge } from '../json/names.ts';
-import { ambiguous, MODEST } from '../llm/body.ts';
+import { ambiguous } from '../llm/body.ts';
+import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
+import { readEvent } from './event.ts';
 
 /**
  * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, and next to it fields that only sockets have.
  * https://developers.openai.com/api/docs/guides/websocket-mode (2026-11-29); `openai` 7.59, resources/responses, ResponsesClientEvent
  * and ResponsesServerEvent
  */
-
-/** A `response.create`. */
-export type Create = {
-  /** The `stream_id`, or '' without one. At most one turn of a lane runs at a time. */
-  readonly lane: string;
-  /** Its body, as a POST has it. It is yet to be parsed. */
-  readonly body: Buffer;
-  /** The event with the body that a plan has made of it. */
-  readonly withBody: (planned: Buffer) => Buffer;
-};
 
 const LANE = /^[\w.:-]{1,128}$/;
 /** Fields that only the event has. No other spelling of them passes. */
@@ -34,23 +18,22 @@ const NAMES = new NameTree(OWN.map((name) => [name]));
 /** An event is looked through on the event loop. A body with more parts is for a POST, which a worker reads. */
 const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
-type NoCreate = { readonly refusal: Refusal; readonly lane: string };
-
 /**
  * Reads an event of a holder. Only `response.create` is served: other events start work that is no turn, or are not known. The members of its
  * body are taken over as bytes, and are judged as the body that they make.
  */
-export function readCreate(frame: Buffer): Create | NoCreate {
+function read(frame: Buffer): Asked {
   const scan = scanJson(frame, MOST, namesJudge(NAMES));
-  if ('excess' in scan) return { refusal: MANY_PARTS, lane: '' };
-  if (scan.ambiguous !== undefined) return { refusal: ambiguous(scan.ambiguous), lane: '' };
+  if ('excess' in scan) return { is: 'refused', refusal: MANY_PARTS, label: '' };
+  if (scan.ambiguous !== undefined) return { is: 'refused', refusal: ambiguous(scan.ambiguous), label: '' };
   const own = ownFields(frame, scan);
-  if ('refusal' in own) return { refusal: own.refusal, lane: '' };
+  if ('refusal' in own) return { is: 'refused', refusal: own.refusal, label: '' };
   const { type, stream_id: streamId, generate } = own.fields;
   const lane = typeof streamId === 'string' && LANE.test(streamId) ? streamId : '';
-  const refuse = (param: string, problem: string): NoCreate => ({
+  const refuse = (param: string, problem: string): Asked => ({
+    is: 'refused',
     refusal: { code: 'invalid_request', param, message: `${param}: ${problem}.` },
-    lane,
+    label: lane,
   });
   if (type !== 'response.create')
     return refuse('type', 'this socket takes response.create and no other event');
@@ -60,7 +43,8 @@ export function readCreate(frame: Buffer): Create | NoCreate {
     return refuse('generate', 'expected true or false');
   const envelope = Buffer.from(JSON.stringify({ type, stream_id: streamId, generate }));
   const body = bodyOf(frame, scan);
-  return { lane, body, withBody: (planned) => joinObjects(envelope, planned) };
+  const withBody = (planned: Buffer) => joinObjects(envelope, planned);
+  return { is: 'turn', create: { lane, label: lane, body, withBody } };
 }
 
 const MANY_PARTS: Refusal = {
@@ -117,7 +101,7 @@ function joinObjects(first: Buffer, second: Buffer): Buffer {
 }
 
 /** The error event of a refusal, as the API writes its own (`openai` 7.59, ResponseWsError). */
-export function errorEvent(refusal: Refusal, requestId: string, lane: string): string {
+function errorEvent(refusal: Refusal, requestId: string, lane: string): string {
   const { code, message, type, param } = errorBody(refusal, requestId).error;
   const error = {
     ...refusal.details,
@@ -132,18 +116,18 @@ export function errorEvent(refusal: Refusal, requestId: string, lane: string): s
 }
 
 /** An event of the server that decides about a turn. */
-export type ServerEvent = {
+type Deciding = {
   readonly lane: string;
   /** `over`: the response ended, with its usage. `error`: the API refused the request, or broke off. */
   readonly is: 'created' | 'over' | 'error';
   /** The response's id. */
   readonly id: string | undefined;
   /** The status of an error, if it states one. */
-  readonly status: number | undefined;
+  readonly status: number;
   readonly event: JsonObject;
 };
 
-const KINDS: Readonly<Record<string, ServerEvent['is']>> = {
+const KINDS: Readonly<Record<string, Deciding['is']>> = {
   'response.created': 'created',
   'response.completed': 'over',
   'response.incomplete': 'over',
@@ -153,7 +137,7 @@ const KINDS: Readonly<Record<string, ServerEvent['is']>> = {
 const MARKS = Object.keys(KINDS).map((type) => Buffer.from(`"${type}"`));
 
 /** Reads an event that decides about a turn. Undefined: any other, which is nearly every one. They need not be parsed. */
-export function readServerEvent(frame: Buffer): ServerEvent | undefined {
+function readDeciding(frame: Buffer): Deciding | undefined {
   if (!MARKS.some((mark) => frame.includes(mark))) return undefined;
   const event = readEvent(frame);
   const is =
@@ -161,19 +145,39 @@ export function readServerEvent(frame: Buffer): ServerEvent | undefined {
   if (event === undefined || is === undefined) return undefined;
   const { status, response } = event;
   const id = isJsonObject(response) && typeof response.id === 'string' ? response.id : undefined;
-  return { lane: laneOf(event), is, id, status: typeof status === 'number' ? status : undefined, event };
+  return { lane: laneOf(event), is, id, status: typeof status === 'number' ? status : 0, event };
 }
 
-/** An event as JSON. Undefined: it is no JSON object. */
-export function readEvent(frame: Buffer): JsonObject | undefined {
-  if (!isReadable(frame)) return undefined;
-  const read = readJson(frame);
-  return read && isJsonObject(read.value) ? read.value : undefined;
+/**
+ * A response that has ended must be the turn's own. Only an error before a response is a refusal, and an error without a lane may be about
+ * any turn that was under way. Any other error leaves it open what is billed.
+ */
+function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> {
+  const deciding = readDeciding(frame);
+  if (!deciding) return { is: 'part', turn: turnOfPart(frame, running) };
+  const { is, id, lane, status, event } = deciding;
+  const turn = running.find((each) => each.lane === lane);
+  if (is === 'created') return turn ? { is, turn, id } : { is: 'part', turn };
+  if (is === 'over')
+    return turn && id !== undefined && turn.responseId === id ? { is, turn } : { is: 'stray' };
+  if (!turn || (lane === '' && !turn.isAlone)) return { is: 'unclear' };
+  const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined;
+  return isRefusal ? { is: 'refused', turn, status, event } : { is: 'failed', turn };
 }
 
-/** Whether an event may be parsed: the JSON of a large one that has very many parts is not. */
-export const isReadable = (frame: Buffer): boolean => frame.length <= LARGE_BYTES || isModest(frame, MODEST);
+/** The turn that any other event is about, if the event may matter. */
+function turnOfPart<T extends Running>(frame: Buffer, running: readonly T[]): T | undefined {
+  if (running.length <= 1) return running[0];
+  if (!running.some((turn) => turn.matters(frame))) return undefined;
+  const event = readEvent(frame);
+  return event && running.find(({ lane }) => lane === laneOf(event));
+}
 
-const LARGE_BYTES = 64 * 1024;
+const laneOf = ({ stream_id: lane }: JsonObject): string => (typeof lane === 'string' ? lane : '');
 
-export const laneOf = ({ stream_id: lane }: JsonObject): string => (typeof lane === 'string' ? lane : '');
+const TURN_RUNS: Refusal = {
+  code: 'concurrency_limited',
+  message: 'A response of this stream is under way. Wait for its end, or use another stream_id.',
+};
+
+export const responsesDialect: SocketDialect = { read, hear, errorEvent, busy: TURN_RUNS };

@@ -26,7 +26,8 @@ import { callRecord } from '../llm/record.ts';
 import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
-import { type Create, isReadable } from './responses.ts';
+import type { Create, Running } from './dialect.ts';
+import { isReadable } from './event.ts';
 
 /** The socket that turns are on. */
 export type SocketOf = {
@@ -135,12 +136,12 @@ async function begin(
     holdId,
     record,
   };
-  const turn = new Turn(deps, call, tight, create.lane);
+  const turn = new Turn(deps, call, tight, create);
   if (tight.admitted.credentialVersion !== of.credentialVersion) return giveUp(turn, KEY_ROTATED);
   try {
     const bound = plan.hold ? Math.min(tight.admitted.tokens, plan.askedTokens) : plan.askedTokens;
     const body = plan.bodyFor(bound);
-    return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}')) };
+    return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}'), requestId) };
   } catch (error) {
     await turn.unsent();
     throw error;
@@ -187,8 +188,9 @@ async function planTurn(
 const NOTHING: Metered = { rest: undefined, reported: undefined, ownError: false, error: undefined };
 
 /** A turn that was admitted. It is settled whatever happens. */
-export class Turn {
+export class Turn implements Running {
   readonly lane: string;
+  readonly label: string;
   /** The response's id, once the API has stated it. */
   responseId: string | undefined;
   readonly #deps: LlmDeps;
@@ -203,11 +205,12 @@ export class Turn {
   #isLost = false;
   #isStatedTwice = false;
 
-  constructor(deps: LlmDeps, call: Ending, tight: Tight, lane: string) {
+  constructor(deps: LlmDeps, call: Ending, tight: Tight, { lane, label }: Create) {
     this.#deps = deps;
     this.#call = call;
     this.#tight = tight;
     this.lane = lane;
+    this.label = label;
     this.#reader = call.plan.spend?.readStream?.();
   }
 
