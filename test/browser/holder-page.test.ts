@@ -49,21 +49,34 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
       ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, models: ['gpt-4o-mini'] },
       ...{ max_uses: 20, cost_limit: 250_000, calls_per_minute: 10, expires_in: 3_600 },
     });
-    const address = url.replace(CHAT, '');
-    await page.goto(address);
+    await page.goto(url);
     await page.getByRole('heading', { level: 1, name: 'A URL for openai' }).waitFor();
     await page.getByText('20 of 20 left').waitFor();
     await page.getByText('$0.25 of $0.25 left').waitFor();
     expect(await page.evaluate('getComputedStyle(document.querySelector("main")).maxWidth')).not.toBe('none');
     await takePicture(page, 'holder-page', 620);
-    expect(requests).toEqual([address]);
+    expect(requests).toEqual([url]);
     expect(problems).toEqual([]);
-    expect(await violationsOf(address)).toEqual([]);
+    expect(await violationsOf(url)).toEqual([]);
   });
 
-  test('reads a program with the keyboard alone', async () => {
+  test('copies a program whole with the keyboard alone, and no script', async () => {
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('curl');
+    await page.keyboard.press('ControlOrMeta+a');
+    const [selected, whole] = (await page.evaluate(`(({ value, selectionStart, selectionEnd }) =>
+      [value.slice(selectionStart, selectionEnd), value])(document.activeElement)`)) as string[];
+    expect(selected).toBe(whole);
+    expect(selected).toMatch(/^curl "\$PRESIGN_URL"/);
+  });
+
+  test('reads whole lines at the width of a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    const wide = await page.evaluate(`[document.documentElement, ...document.querySelectorAll('textarea')]
+      .filter((each) => each.scrollWidth > each.clientWidth)
+      .map((each) => each.outerHTML.slice(0, 80))`);
+    expect(wide).toEqual([]);
+    await page.setViewportSize({ width: 1_280, height: 720 });
   });
 
   test('gets the configuration of a client from the page of a bundle, by the keyboard alone', async () => {

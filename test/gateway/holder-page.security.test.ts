@@ -33,10 +33,9 @@ beforeEach(() => {
   providers.answer = OK;
 });
 
-const issue = async (policy: object = {}) => {
-  const answer = await stack.issue({ provider: 'openai', path: PATH, client_api_key: 'sk-real', ...policy });
-  return answer.url.replace(PATH, '');
-};
+const issueWhole = async (policy: object = {}) =>
+  (await stack.issue({ provider: 'openai', path: PATH, client_api_key: 'sk-real', ...policy })).url;
+const issue = async (policy: object = {}) => (await issueWhole(policy)).replace(PATH, '');
 const issueMcp = (policy: object = {}, name = 'files') =>
   stack.issueMcp({ servers: [{ name, url: mcp.url, transport: 'http', tools: ['add'] }], ...policy });
 
@@ -47,11 +46,12 @@ async function open(url: string, accept?: string, method: 'GET' | 'HEAD' = 'GET'
 
 /** The URLs that have a page, and a token that must not be in it. */
 async function urls(): Promise<[kind: string, url: string, token: string][]> {
-  const llm = await issue();
+  const [llm, whole] = [await issue(), await issueWhole()];
   const bundle = await issueMcp();
   const server = urlOf(bundle, 'files');
   return [
     ['llm', llm, llm.slice(llm.lastIndexOf('/') + 1)],
+    ['llm as issued', whole, whole.replace(PATH, '').slice(whole.indexOf('/llm/t/') + '/llm/t/'.length)],
     ['bundle', bundle.bundle_url, bundle.bundle_token],
     ['server', server, tokenIn(server)],
   ];
@@ -122,6 +122,44 @@ describe('who gets a page', () => {
   });
 });
 
+describe('a browser that opens a URL as it was issued', () => {
+  test.each([PATH, `${PATH}?a=1`, `${PATH}/`, '/v1/models', '/', '/a//b', '/%00%0d%0a'])(
+    'gets the page of the URL at %s',
+    async (path) => {
+      const url = await issue({ max_uses: 3 });
+      const { status, headers, text } = await open(`${url}${path}`, BROWSER);
+      expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+      expect(textIn(text)).toContain('3 of 3 left');
+      expect(codesIn(text)).toEqual(codesIn((await open(url, BROWSER)).text));
+    },
+  );
+
+  test('makes the call that a URL for GET allows, and gets the page elsewhere', async () => {
+    const url = (await issueWhole({ path: '/v1/models', method: 'GET' })).replace('/v1/models', '');
+    const before = providers.seen.length;
+    expect((await open(`${url}/v1/models`, BROWSER)).headers['content-type']).toBe('application/json');
+    expect(providers.seen.length).toBe(before + 1);
+    expect((await open(`${url}/v1/files`, BROWSER)).headers['content-type']).toContain('text/html');
+    expect(providers.seen.length).toBe(before + 1);
+  });
+
+  test('and a program that sends GET is refused as before', async () => {
+    const answer = await open(await issueWhole(), 'application/json, text/html');
+    expect([answer.status, answer.headers['x-presign-code']]).toEqual([403, 'method_not_allowed']);
+    expect(answer.headers['content-type']).toBe('application/json');
+  });
+
+  test('gets no page for a POST', async () => {
+    const answer = await request(await issueWhole(), {
+      method: 'POST',
+      headers: { accept: BROWSER, 'content-type': 'application/json' },
+      body: '{"model":"gpt-4o-mini","max_tokens":1,"messages":[]}',
+    });
+    await answer.body.dump();
+    expect(answer.headers['content-type']).not.toContain('html');
+  });
+});
+
 describe('the page', () => {
   test('loads nothing, runs nothing, and is neither stored, indexed nor framed', async () => {
     for (const [kind, url] of await urls()) {
@@ -178,6 +216,30 @@ describe('the page', () => {
       body: '{"model":"gpt-4o-mini","max_tokens":1,"messages":[]}',
     }).then(({ body }) => body.dump());
     expect(textIn((await open(url, BROWSER)).text)).toContain('2 of 3 left');
+  });
+
+  test('says its conditions in words', async () => {
+    const url = await issue({
+      ...{
+        max_body_bytes: 2_000,
+        allowed_fields: ['model', 'messages'],
+        sockets: true,
+        path: '/v1/responses',
+      },
+      bind: { ip_ranges: ['127.0.0.0/8'] },
+    });
+    const shown = textIn((await open(url, BROWSER)).text);
+    for (const words of ['at most 2,000 bytes', 'model, messages', 'as a WebSocket', '127.0.0.0/8'])
+      expect(shown).toContain(words);
+  });
+
+  test.each([
+    ['openai', PATH, '"model":"gpt-5.4-mini"'],
+    ['anthropic', '/v1/messages', '"model":"claude-haiku-4-5"'],
+  ])('of %s for any model has a program with a real one', async (provider, path, model) => {
+    const url = (await issueWhole({ provider, path })).replace(path, '');
+    const [curl] = codesIn((await open(url, BROWSER)).text);
+    expect(curl).toContain(model);
   });
 
   test('of a bundle and of its server share what is left', async () => {
@@ -241,7 +303,8 @@ describe('a refused URL', () => {
   }
 
   test('is refused in a page with the same status and code as in JSON', async () => {
-    await expectRefused(`${stack.gatewayUrls[0]}/llm/t/v4.public.none`, 'token_invalid');
+    for (const path of ['', PATH])
+      await expectRefused(`${stack.gatewayUrls[0]}/llm/t/v4.public.none${path}`, 'token_invalid');
     await expectRefused(`${stack.gatewayUrls[0]}/mcp/bundle/v4.public.none`, 'token_invalid');
     const [url, bundle] = [await issue({ expires_in: 600 }), await issueMcp({ expires_in: 600 })];
     const revoked = await issueMcp();
@@ -249,6 +312,7 @@ describe('a refused URL', () => {
     await expectRefused(revoked.bundle_url, 'grant_revoked');
     aheadMs = 700_000;
     await expectRefused(url, 'token_expired');
+    await expectRefused(`${url}${PATH}`, 'token_expired');
     await expectRefused(bundle.bundle_url, 'token_expired');
   });
 

@@ -15,8 +15,8 @@ export const textIn = (html: string): string =>
 
 /** The programs on a page, in its order. */
 export const codesIn = (html: string): string[] =>
-  [...html.matchAll(/<pre[^>]*><code>([\s\S]*?)<\/code>/g)].map(([, code = '']) => textIn(code));
+  [...html.matchAll(/<textarea[^>]*>([\s\S]*?)<\/textarea>/g)].map(([, code = '']) => textIn(code));
 
 /** The names of these programs. */
 export const codeNamesIn = (html: string): string[] =>
-  [...html.matchAll(/<pre[^>]* aria-label="([^"]*)"/g)].map(([, name = '']) => textIn(name));
+  [...html.matchAll(/<textarea[^>]* aria-label="([^"]*)"/g)].map(([, name = '']) => textIn(name));

@@ -20,7 +20,7 @@ import {
 import { breakOff } from './http/cut.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import { llmCall } from './llm/call.ts';
-import { describeGrant } from './llm/describe.ts';
+import { describeGrant, describeIssued } from './llm/describe.ts';
 import { splitUrl } from './llm/match.ts';
 import { createAccessTokens, createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
@@ -93,7 +93,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     app.get(path, describeGrant(llm)).on(NOT_OF_STATUS, path, wrongMethod);
   const callLlm = llmCall(llm);
   const callMcp = mcpCall(mcp);
-  app.all('/llm/*', byHono(callLlm));
+  app.get('/llm/*', describeIssued(llm)).all('/llm/*', byHono(callLlm));
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   for (const path of ['/mcp/mcp', '/mcp/sse']) app.get(path, describeServer(mcp)).all(path, byHono(callMcp));
   app.all('/mcp/bundle/:token', bundle(bundles));

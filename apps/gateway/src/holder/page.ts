@@ -67,9 +67,18 @@ export async function refusalPage(refusal: Refusal, json: Response, requestId: s
 export const fact = (name: string, value: string | Html): Html =>
   html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
 
-/** A text that a reader copies. */
+/**
+ * A text that a reader copies. In a field, a press of "select all" takes the whole text and nothing else, with keys and on a phone, so that
+ * copying needs no script.
+ */
 export const code = (name: string, text: string): Html =>
-  html`<h3>${name}</h3><pre tabindex="0" aria-label="${name}"><code>${text}</code></pre>`;
+  html`<h3>${name}</h3><textarea readonly spellcheck="false" rows="${rowsOf(text)}" aria-label="${name}">${text}</textarea>`;
+
+/** The lines of a text on a page of its full width. */
+const rowsOf = (text: string): number =>
+  text.split('\n').reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / LINE_CHARS)), 0);
+
+const LINE_CHARS = 80;
 
 const STYLE = `
 :root { color-scheme: light dark }
@@ -79,11 +88,11 @@ h1 { font-size: 1.5rem; overflow-wrap: anywhere }
 h2 { margin-top: 2rem; font-size: 1.15rem }
 h3 { margin: 1.2rem 0 0.3rem; font-size: 1rem; overflow-wrap: anywhere }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0.75rem; margin: 1rem 0 }
-dl > div, pre { padding: 0.6rem 0.8rem; background: light-dark(#f5f6f8, #1c1f25); border: 1px solid light-dark(#d5d9e0, #343a45); border-radius: 8px }
+dl > div, textarea { padding: 0.6rem 0.8rem; background: light-dark(#f5f6f8, #1c1f25); border: 1px solid light-dark(#d5d9e0, #343a45); border-radius: 8px }
 dt { color: light-dark(#525c6a, #9aa4b4); font-size: 0.875rem }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums }
-pre { margin: 0; overflow-x: auto }
-code { font: 0.875em/1.5 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere }
+textarea { box-sizing: border-box; width: 100%; field-sizing: content; resize: vertical; color: inherit }
+code, textarea { font: 0.875em/1.5 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere }
 a { color: light-dark(#1a56c4, #7fb0ff) }
 :focus-visible { outline: 2px solid light-dark(#1a56c4, #7fb0ff); outline-offset: 2px }
 `;

@@ -2,14 +2,22 @@
 export type Example = { readonly name: string; readonly code: string };
 
 /** The call that examples make. */
-export type ExampleCall = { readonly method: string; readonly path: string; readonly model: string };
+export type ExampleCall = {
+  readonly method: string;
+  readonly path: string;
+  /** Undefined: the holder chooses it. */
+  readonly model: string | undefined;
+  /** Whether the provider is known to serve a model. */
+  readonly serves: (model: string) => boolean;
+};
 
 /**
  * Programs for a URL. They read the URL without its path from the environment, so no program has a secret in its text.
  * @returns curl first, then the SDKs that add this path to their base URL
  */
-export function sdkExamples({ method, path, model }: ExampleCall): Example[] {
+export function sdkExamples({ method, path, model: fixed, serves }: ExampleCall): Example[] {
   const sdk = SDKS.find(({ ending }) => method === 'POST' && ending.test(path));
+  const model = fixed ?? sdk?.models.find(serves) ?? 'MODEL';
   const body = method === 'POST' ? (sdk?.body(model) ?? {}) : undefined;
   const base = path.replace(sdk?.ending ?? /$/, '');
   return [curl(method, path, body), ...(sdk?.write(base, modelIn(path) ?? model) ?? [])];
@@ -19,6 +27,8 @@ export function sdkExamples({ method, path, model }: ExampleCall): Example[] {
 type Sdk = {
   /** The part of the path that the SDK adds. */
   readonly ending: RegExp;
+  /** Small models of vendors that have the API. An example has the first one that the provider has a price for. */
+  readonly models: readonly string[];
   readonly body: (model: string) => object;
   /** @param base the path before that part, empty or `/…` */
   readonly write: (base: string, model: string) => Example[];
@@ -27,12 +37,12 @@ type Sdk = {
 const HELLO = [{ role: 'user', content: 'Hello' }];
 
 const openai = (
-  ending: RegExp,
-  body: Sdk['body'],
+  { ending, models, body }: Omit<Sdk, 'write'>,
   [call, print, fields]: readonly [call: string, print: string, fields: string],
   python: readonly [print: string, fields: string] = [print, fields],
 ): Sdk => ({
   ending,
+  models,
   body,
   write: (base, model) => [
     {
@@ -57,6 +67,7 @@ print(answer.${python[0]})`,
 
 const anthropic: Sdk = {
   ending: /\/v1\/messages$/,
+  models: ['claude-haiku-4-5'],
   body: (model) => ({ model, max_tokens: 256, messages: HELLO }),
   write: (base, model) => [
     {
@@ -89,6 +100,7 @@ print(answer.content)`,
 
 const google: Sdk = {
   ending: /\/v1beta\/models\/[^/]+:generateContent$/,
+  models: [],
   body: () => ({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] }),
   write: (base, model) => [
     {
@@ -116,6 +128,7 @@ print(answer.text)`,
 
 const cohere: Sdk = {
   ending: /\/v2\/chat$/,
+  models: ['command-a-03-2025'],
   body: (model) => ({ model, messages: HELLO }),
   write: (base, model) => [
     {
@@ -138,10 +151,22 @@ print(answer.message.content)`,
   ],
 };
 
+const CHAT_MODELS = [
+  'gpt-5.4-mini',
+  'llama-3.3-70b-versatile',
+  'mistral-small-latest',
+  'deepseek-v4-flash',
+  'grok-4-1-fast-non-reasoning',
+  'openai/gpt-5.4-mini',
+];
+
 const SDKS: readonly Sdk[] = [
   openai(
-    /\/chat\/completions$/,
-    (model) => ({ model, messages: HELLO }),
+    {
+      ending: /\/chat\/completions$/,
+      models: CHAT_MODELS,
+      body: (model) => ({ model, messages: HELLO }),
+    },
     [
       'chat.completions.create',
       'choices[0]?.message.content',
@@ -150,14 +175,16 @@ const SDKS: readonly Sdk[] = [
     ['choices[0].message.content', 'messages=[{"role": "user", "content": "Hello"}]'],
   ),
   openai(
-    /\/responses$/,
-    (model) => ({ model, input: 'Hello' }),
+    { ending: /\/responses$/, models: CHAT_MODELS, body: (model) => ({ model, input: 'Hello' }) },
     ['responses.create', 'output_text', "input: 'Hello'"],
     ['output_text', 'input="Hello"'],
   ),
   openai(
-    /\/embeddings$/,
-    (model) => ({ model, input: 'Hello' }),
+    {
+      ending: /\/embeddings$/,
+      models: ['text-embedding-3-small', 'mistral-embed'],
+      body: (model) => ({ model, input: 'Hello' }),
+    },
     ['embeddings.create', 'data.length', "input: 'Hello'"],
     ['data', 'input="Hello"'],
   ),

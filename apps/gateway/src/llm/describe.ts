@@ -1,55 +1,83 @@
 import type { IncomingMessage } from 'node:http';
+import { pricingOf } from '@presign/providers';
 import { type GrantStatus, type LastCall, type Refusal, showLimits } from '@presign/schema';
-import type { Handler } from 'hono';
+import type { Context, Handler } from 'hono';
 import { html } from 'hono/html';
 import type { GatewayEnv } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
 import { boundOrigin } from '../grant/bind.ts';
 import type { Policy } from '../grant/policy.ts';
-import type { LlmGrant } from '../grant/verify.ts';
+import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from '../holder/page.ts';
 import { type Live, readForHolder } from '../holder/read-live.ts';
-import { sdkExamples } from '../holder/sdk-examples.ts';
+import { type ExampleCall, sdkExamples } from '../holder/sdk-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { checkQuota } from '../share/read-quota.ts';
 import type { LlmDeps } from './llm-deps.ts';
-import { splitUrl, verifyCall } from './match.ts';
+import { type CallUrl, match, splitUrl, verifyCall } from './match.ts';
 
 /**
  * `GET /llm/t/<token>`, without a path, or `GET /llm` with the token in a header: the limits of the URL, and its uses and costs so far,
  * as JSON or as a page for a browser. It costs no use. It shows the URL's own limits and those of visible budgets, and not those of a virtual key's budget.
  */
-export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
-  return async (c) => {
-    const incoming = c.env.incoming as IncomingMessage;
-    const report = new CallReport('describe', c.get('requestId'), incoming);
-    const { requestId } = report;
-    let refusal: Refusal | undefined = { code: 'internal_error' };
-    try {
-      const found = await findStatus(deps, report, incoming);
-      refusal = 'refusal' in found ? found.refusal : undefined;
-      if ('refusal' in found) {
-        const json = refusalAnswer(found.refusal, requestId);
-        return asksForPage(c) ? await refusalPage(found.refusal, json, requestId) : json;
-      }
-      const { grant, policy, live } = found;
-      const origin = boundOrigin(policy, incoming.headers);
-      if (asksForPage(c))
-        return await pageAnswer(`A URL for ${grant.provider.id}`, llmPage(grant, policy, live), { origin });
-      return c.json(toStatus(grant, live), 200, { ...answerHeaders(origin), 'cache-control': 'no-store' });
-    } finally {
-      deps.report(report, refusal);
-    }
+export const describeGrant =
+  (deps: LlmDeps): Handler<GatewayEnv> =>
+  (c) =>
+    describe(deps, c, readUrl(deps, c));
+
+/** A browser that opens a URL as it was issued: its page, unless the GET is a call that the URL allows. It costs no use. */
+export const describeIssued =
+  (deps: LlmDeps): Handler<GatewayEnv> =>
+  (c, next) => {
+    if (!asksForPage(c)) return next();
+    const asked = readUrl(deps, c);
+    const { url, verified } = asked;
+    // A browser sends HEAD as it sends GET.
+    const isCall = 'grant' in verified && 'target' in match(verified.grant, 'GET', url.path, url.query);
+    return isCall ? next() : describe(deps, c, asked);
   };
+
+/** A URL that somebody asks about, and what its token says. */
+type Asked = { readonly url: CallUrl; readonly verified: Verified<LlmGrant> };
+
+function readUrl({ verify }: LlmDeps, { env }: Context<GatewayEnv>): Asked {
+  const { url: target = '', headers } = env.incoming as IncomingMessage;
+  const url = splitUrl(target);
+  return { url, verified: verifyCall(verify, url, headers) };
 }
 
-type Found =
-  | { readonly grant: LlmGrant; readonly policy: Policy; readonly live: Live }
-  | { readonly refusal: Refusal };
+async function describe(deps: LlmDeps, c: Context<GatewayEnv>, { verified }: Asked): Promise<Response> {
+  const incoming = c.env.incoming as IncomingMessage;
+  const report = new CallReport('describe', c.get('requestId'), incoming);
+  const { requestId } = report;
+  let refusal: Refusal | undefined = { code: 'internal_error' };
+  try {
+    const found = await findStatus(deps, report, incoming, verified);
+    refusal = 'refusal' in found ? found.refusal : undefined;
+    if ('refusal' in found) {
+      const json = refusalAnswer(found.refusal, requestId);
+      return asksForPage(c) ? await refusalPage(found.refusal, json, requestId) : json;
+    }
+    const { grant, policy, live } = found;
+    const origin = boundOrigin(policy, incoming.headers);
+    if (asksForPage(c))
+      return await pageAnswer(`A URL for ${grant.provider.id}`, llmPage(deps, found), { origin });
+    return c.json(toStatus(grant, live), 200, { ...answerHeaders(origin), 'cache-control': 'no-store' });
+  } finally {
+    deps.report(report, refusal);
+  }
+}
 
-async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingMessage): Promise<Found> {
-  const verified = verifyCall(deps.verify, splitUrl(incoming.url ?? ''), incoming.headers);
+type Shown = { readonly grant: LlmGrant; readonly policy: Policy; readonly live: Live };
+type Found = Shown | { readonly refusal: Refusal };
+
+async function findStatus(
+  deps: LlmDeps,
+  report: CallReport,
+  incoming: IncomingMessage,
+  verified: Verified<LlmGrant>,
+): Promise<Found> {
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
   const spent = checkQuota(deps.readQuota, report.grant);
   if (spent) return { refusal: spent };
@@ -85,29 +113,37 @@ const toStatus = (grant: LlmGrant, { own, visible, isRevoked, endsMs }: Live): G
 });
 
 /** The page of an LLM URL: the same facts as its JSON, the models and conditions that a refusal would name, and how to call it. */
-const llmPage = (grant: LlmGrant, policy: Policy, live: Live): Html =>
+const llmPage = (deps: LlmDeps, { grant, policy, live }: Shown): Html =>
   html`<p>It calls ${grant.provider.id} for you, without a key. The address of this page is a secret: whoever has it can use it.</p>
 ${liveFacts(live)}
 <h2>What it allows</h2>
 <dl>${allowed(grant, policy)}</dl>
 <h2>How to use it</h2>
-<p>Set the environment variable <code>PRESIGN_URL</code> to the address of this page, without a slash at its end. Answers have the headers of the limits, and refusals say why.</p>
-${sdkExamples(exampleOf(grant, policy)).map((each) => code(each.name, each.code))}`;
+<p>Set the environment variable <code>PRESIGN_URL</code> to the address of this page up to the end of its token: <code>…/llm/t/TOKEN</code>, without a path and without a slash at its end. Answers have the headers of the limits, and refusals say why.</p>
+${sdkExamples(exampleOf(deps, grant, policy)).map((each) => code(each.name, each.code))}`;
 
 function allowed({ provider, method, paths }: LlmGrant, { models, conditions }: Policy): Html[] {
-  const { max_body_bytes: bytes, allowed_fields: fields } = conditions ?? {};
+  const { max_body_bytes: bytes, allowed_fields: fields, bind, sockets } = conditions ?? {};
   return [
     fact('Provider', provider.id),
     fact(paths.length === 1 ? 'Path' : 'Paths', `${method} ${paths.join(', ')}`),
     fact('Models', models ? models.join(', ') : 'all'),
     ...(bytes === undefined ? [] : [fact('Body', `at most ${bytes.toLocaleString('en-US')} bytes`)]),
     ...(fields ? [fact('Fields of the body', fields.join(', '))] : []),
+    ...(sockets ? [fact('Sockets', 'it can also be opened as a WebSocket')] : []),
+    ...(bind?.origins ? [fact('Only from pages of', bind.origins.join(', '))] : []),
+    ...(bind?.ip_ranges ? [fact('Only from the addresses', bind.ip_ranges.join(', '))] : []),
   ];
 }
 
-/** The first path of a URL has no `*`. */
-const exampleOf = ({ method, paths, model }: LlmGrant, { models }: Policy) => ({
+/** The first path of a URL has no `*`. A model that the URL leaves free is one that has a price. */
+const exampleOf = (
+  { prices, now }: LlmDeps,
+  { method, paths, model, provider }: LlmGrant,
+  { models }: Policy,
+): ExampleCall => ({
   method,
   path: paths[0] ?? '',
-  model: models?.find((name) => !name.includes('*')) ?? model ?? 'MODEL',
+  model: models?.[0] ?? model,
+  serves: (name) => pricingOf(provider, name, { prices: prices.current(), now: now() }) !== undefined,
 });
