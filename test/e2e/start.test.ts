@@ -12,7 +12,8 @@ import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
 import { thorough } from '../harness/thorough.ts';
 
-const START = fileURLToPath(new URL('../../infra/local/src/start.mjs', import.meta.url));
+const LOCAL = fileURLToPath(new URL('../../infra/local/src/', import.meta.url));
+const START = ['--max-semi-space-size=8', '--import', `${LOCAL}typescript.mjs`, `${LOCAL}main.ts`];
 
 let dataDir: string;
 let env: Record<string, string | undefined>;
@@ -38,7 +39,7 @@ afterAll(() => {
 });
 
 const launch = (more: Record<string, string> = {}) =>
-  spawn(process.execPath, ['--max-semi-space-size=8', START], {
+  spawn(process.execPath, START, {
     env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

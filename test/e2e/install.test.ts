@@ -1,0 +1,72 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepareDataFolder } from '../harness/embedded-template.ts';
+import { freePort } from '../harness/free-port.ts';
+import { until } from '../harness/gateway-process.ts';
+import { removeFolder } from '../harness/remove-folder.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** What is written here, and not of the repository. */
+const WRITTEN = new Set(['node_modules', 'dist', '.git', '.presign', '.turbo']);
+
+/** A folder like a fresh clone. */
+let clone: string;
+let scripts: Record<string, string>;
+
+beforeAll(() => {
+  clone = join(mkdtempSync(join(tmpdir(), 'presign-')), 'clone');
+  cpSync(ROOT, clone, { recursive: true, filter: (path) => !WRITTEN.has(basename(path)) });
+  scripts = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: typeof scripts })
+    .scripts;
+});
+afterAll(() => removeFolder(clone));
+
+/** Runs a script as pnpm does, without its name for the program that is run. */
+const install = (script: string) => {
+  const env = { ...process.env, PNPM_CONFIG_OFFLINE: 'true' };
+  const { status, stderr } = spawnSync('sh', ['-c', scripts[script] ?? 'false'], { cwd: clone, env });
+  expect(status, String(stderr)).toBe(0);
+};
+
+const installed = () => readdirSync(join(clone, 'node_modules/.pnpm'));
+
+test('start installs what it needs, without the tools of tests and builds, and runs with that', async () => {
+  install('prestart');
+  const names = installed();
+  expect(names.length).toBeGreaterThan(100);
+  expect(names.length).toBeLessThan(250);
+  expect(
+    names.filter((name) => /^(vitest|typescript@7|turbo|tiktoken|@aws-sdk|@biomejs|openai)/.test(name)),
+  ).toEqual([]);
+  const dataDir = join(clone, '.presign');
+  await prepareDataFolder(dataDir);
+  const [issuerPort, gatewayPort] = [await freePort(), await freePort()];
+  const running = spawn('sh', ['-c', `exec ${scripts.start}`], {
+    cwd: clone,
+    env: {
+      PATH: process.env.PATH,
+      SAMPLE_DATA: 'false',
+      ISSUER_PORT: String(issuerPort),
+      GATEWAY_PORT: String(gatewayPort),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(running, 'exit');
+  await until(running, 'Presign is ready.');
+  running.kill('SIGINT');
+  expect(await exited).toEqual([0, null]);
+});
+
+test('the other scripts install the rest, and a start after them removes nothing', () => {
+  const others = Object.keys(scripts).filter((name) => name.startsWith('pre') && name !== 'presign');
+  for (const name of Object.keys(scripts)) if (!others.includes(name)) expect(others).toContain(`pre${name}`);
+  install('pretest');
+  const names = installed();
+  install('prestart');
+  expect(installed()).toEqual(names);
+  expect(existsSync(join(clone, 'node_modules/vitest'))).toBe(true);
+});
