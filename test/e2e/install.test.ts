@@ -10,7 +10,7 @@ import { until } from '../harness/gateway-process.ts';
 import { removeFolder } from '../harness/remove-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** What is written here, and not of the repository. */
+/** Folders that tools write, which a clone does not have. */
 const WRITTEN = new Set(['node_modules', 'dist', '.git', '.presign', '.turbo']);
 
 /** A folder like a fresh clone. */
