@@ -23,10 +23,15 @@ beforeAll(async () => {
 });
 afterAll(() => local.close());
 
-test('the sample has calls of many days, whose sums, list and budgets agree to the microdollar', async () => {
+/** The longest that the sample goes back. */
+const ALL = { from: Math.floor(Date.now() / 1000) - 100 * 86_400 };
+const month = new Date().toISOString().slice(0, 8).concat('01');
+
+test('the sample has hundreds of dollars over weeks, whose sums, list and budgets agree to the microdollar', async () => {
   expect(statSync(keyFile()).mode & 0o777).toBe(0o600);
-  const { data: days, total } = await sample.getUsage({ group_by: ['day'] });
-  expect(days.length).toBeGreaterThanOrEqual(10);
+  const { data: days, total } = await sample.getUsage({ ...ALL, group_by: ['day'] });
+  expect(days.length).toBeGreaterThanOrEqual(20);
+  expect(total.cost).toBeGreaterThan(200_000_000);
   const createdAt = new Map<string, number>();
   for await (const session of each(sample.listSessions, { limit: 100 })) {
     createdAt.set(session.id, session.created_at);
@@ -36,25 +41,55 @@ test('the sample has calls of many days, whose sums, list and budgets agree to t
     calls++;
     cost += call.cost ?? 0;
     expect(call.settled_at).toBeGreaterThanOrEqual(call.started_at);
+    expect(call.settled_at).toBeLessThanOrEqual(Date.now() / 1000);
     expect(createdAt.get(call.session_id)).toBeLessThanOrEqual(call.started_at);
   }
   expect({ calls, cost }).toEqual({ calls: total.calls, cost: total.cost });
   const { data: budgets } = await sample.listBudgets({});
   const all = budgets.find(({ name }) => name === 'All customers');
-  expect(all?.current?.live?.spent).toBe(total.cost);
+  const { total: ofMonth } = await sample.getUsage({ from: month });
+  expect(all?.current?.live?.spent).toBe(ofMonth.cost);
 });
 
-test('the sample has a budget near its limit, refusals, an API key with a policy, and an MCP server', async () => {
+test('the sample has working hours, teams, models, tools and failures', async () => {
+  const hours = new Map<number, number>();
+  for await (const { settled_at: at } of each(sample.listCalls, { limit: 100 })) {
+    const hour = new Date(at * 1000).getUTCHours();
+    hours.set(hour, (hours.get(hour) ?? 0) + 1);
+  }
+  const calls = (from: number, to: number) =>
+    [...hours].reduce((sum, [hour, calls]) => sum + (hour >= from && hour < to ? calls : 0), 0);
+  expect(calls(8, 18)).toBeGreaterThan(4 * calls(0, 6));
+  const groups = async (by: 'model' | 'tool' | 'outcome' | 'external_user' | 'metadata.team') =>
+    (await sample.getUsage({ ...ALL, group_by: [by] })).data.map((row) =>
+      by === 'metadata.team' ? row.metadata?.['team'] : row[by],
+    );
+  expect(await groups('metadata.team')).toEqual(['research', 'search', 'support']);
+  expect(await groups('model')).toContain('sandbox-pro');
+  expect(await groups('tool')).toEqual(expect.arrayContaining(['add', 'echo']));
+  expect(await groups('outcome')).toEqual(
+    expect.arrayContaining(['passed', 'provider_error', 'provider_refused']),
+  );
+  expect((await groups('external_user')).length).toBe(10);
+  const { data } = await sample.getUsageHours({ from: Math.floor(Date.now() / 1000) - 30 * 86_400 });
+  expect(data.some(({ total_ms: ms }) => (ms?.p95 ?? 0) > 500)).toBe(true);
+});
+
+test('the sample has a budget near its limit, refusals with their reasons, and an API key with a policy', async () => {
   const { data: budgets } = await sample.listBudgets({ external_user: 'ada' });
   const [{ cost_limit: most, current } = {}] = budgets;
   expect((current?.live?.spent ?? 0) / (most ?? 1)).toBeGreaterThan(0.8);
-  await eventually(async () => {
-    const codes = (await sample.getRefusals({})).data?.map(({ code }) => code) ?? [];
-    return codes.includes('uses_exhausted') && codes.includes('cost_limit_too_low');
-  });
+  const refused = (await sample.listCalls({ outcome: 'refused', limit: 100 })).data;
+  const codes = new Set(refused.map(({ failure }) => failure));
+  for (const code of ['uses_exhausted', 'cost_limit_too_low', 'rate_limited', 'model_not_allowed'])
+    expect(codes).toContain(code);
+  const counted = (await sample.getRefusals({})).data;
+  expect(counted.reduce((sum, { calls }) => sum + calls, 0)).toBe(refused.length);
+  const times = new Set(refused.map(({ settled_at: at }) => at));
+  expect(times.size).toBe(refused.length);
   const { data: keys } = await sample.listApiKeys({});
   expect(keys.some(({ policy }) => policy !== null)).toBe(true);
-  const { data: providers } = await sample.getUsage({ group_by: ['provider'] });
+  const { data: providers } = await sample.getUsage({ ...ALL, group_by: ['provider'] });
   expect(providers.map(({ provider }) => provider)).toEqual(['mcp', 'sandbox']);
 });
 

@@ -55,7 +55,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     },
     retention: readRetention(env),
     auditDays: readVariable(env, 'AUDIT_KEPT_DAYS', 400),
-    usageMetadata: readVariable(env, 'USAGE_METADATA', []),
+    usageMetadata: readVariable(env, 'USAGE_METADATA', ['team']),
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
     traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
     traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),

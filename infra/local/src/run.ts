@@ -23,7 +23,7 @@ import { lockFolder } from './engines/lock-folder.ts';
 import type { LocalEnv } from './env.ts';
 import { startSandboxLlm } from './sandbox/llm.ts';
 import { startSandboxMcp } from './sandbox/mcp.ts';
-import { SANDBOX_MODELS } from './sandbox/reply.ts';
+import { SANDBOX_PRICES } from './sandbox/reply.ts';
 import { writeSample } from './sandbox/sample.ts';
 
 /** Issuer and gateway in one process. */
@@ -206,14 +206,11 @@ async function startSandbox(env: LocalEnv, closers: Closer[]) {
   };
 }
 
-/** The sandbox's prices in microdollars per million tokens: those of a small model. */
-const SANDBOX_PRICE = { input: 150_000, output: 600_000 };
-
 /** Routes of OpenAI and Anthropic under one roof, as `PROVIDERS_FILE` would state them. */
 const sandboxProvider = (baseUrl: string): object => ({
   extends: ['openai', 'anthropic'],
   base_url: baseUrl,
-  pricing: Object.fromEntries(SANDBOX_MODELS.map((model) => [model, SANDBOX_PRICE])),
+  pricing: SANDBOX_PRICES,
 });
 
 /** The operator's providers and the sandbox, as the gateway and the issuer take them. */

@@ -158,9 +158,23 @@ test('tokens of a message are counted without an answer', async () => {
 });
 
 test('both SDKs list the models', async () => {
-  const expected = ['sandbox-1', 'sandbox-mini'];
+  const expected = ['sandbox-1', 'sandbox-mini', 'sandbox-pro', 'sandbox-overloaded'];
   expect((await collect(openai.models.list())).map(({ id }) => id)).toEqual(expected);
   expect((await collect(anthropic.models.list())).map(({ id }) => id)).toEqual(expected);
+});
+
+test('one model is always overloaded, in the shape of each provider', async () => {
+  const asked = { model: 'sandbox-overloaded', messages: ASKED };
+  await expect(openai.chat.completions.create(asked, { maxRetries: 0 })).rejects.toMatchObject({
+    status: 503,
+    type: 'server_error',
+  });
+  await expect(
+    anthropic.messages.create({ ...asked, max_tokens: 5 }, { maxRetries: 0 }),
+  ).rejects.toMatchObject({
+    status: 503,
+    error: { error: { type: 'overloaded_error' } },
+  });
 });
 
 test('a strange key, model and body are refused in the shape of each provider', async () => {

@@ -54,7 +54,13 @@ export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Pr
 const KEY_PREFIX = 'sk-sandbox';
 /** Long enough for each event to leave on its own, short enough not to be waited for. */
 const PAUSE_BETWEEN_EVENTS_MS = 5;
-const STATUS = { unauthenticated: 401, invalid: 400, unknown_model: 404, unknown_path: 404 } as const;
+const STATUS = {
+  unauthenticated: 401,
+  invalid: 400,
+  unknown_model: 404,
+  unknown_path: 404,
+  overloaded: 503,
+} as const;
 
 type Endpoint = (body: unknown, id: string) => SandboxAnswer;
 
@@ -166,6 +172,7 @@ function anthropicError({ refused, message }: SandboxRefusal, id: string): objec
     invalid: 'invalid_request_error',
     unknown_model: 'not_found_error',
     unknown_path: 'not_found_error',
+    overloaded: 'overloaded_error',
   }[refused];
   return { type: 'error', error: { type, message }, request_id: `req_${id}` };
 }

@@ -69,8 +69,10 @@ export function openaiError({ refused, message, param }: SandboxRefusal): object
     unknown_model: 'model_not_found',
     invalid: null,
     unknown_path: null,
+    overloaded: null,
   };
-  return { error: { message, type: 'invalid_request_error', param: param ?? null, code: code[refused] } };
+  const type = refused === 'overloaded' ? 'server_error' : 'invalid_request_error';
+  return { error: { message, type, param: param ?? null, code: code[refused] } };
 }
 
 function unixSeconds(): number {

@@ -11,8 +11,21 @@ export type SandboxReply = {
   isCut: boolean;
 };
 
-/** The models that exist; any other is refused, as by a provider. */
-export const SANDBOX_MODELS = ['sandbox-1', 'sandbox-mini'] as const;
+/** Microdollars per million tokens: those of a small model, and of the dearest ones. */
+const SMALL = { input: 150_000, output: 600_000 };
+const DEAR = { input: 150_000_000, output: 600_000_000 };
+
+/** The model that is always overloaded. */
+export const OVERLOADED = 'sandbox-overloaded';
+
+/** The models that exist, and their prices. Any other is refused, as by a provider. */
+export const SANDBOX_PRICES = {
+  'sandbox-1': SMALL,
+  'sandbox-mini': SMALL,
+  'sandbox-pro': DEAR,
+  [OVERLOADED]: SMALL,
+} as const;
+export const SANDBOX_MODELS = Object.keys(SANDBOX_PRICES);
 
 /** A message's content in every dialect: text, or parts of which some have text. */
 export const Content = z
@@ -61,7 +74,7 @@ export type SandboxEvent = { event?: string; data: object | '[DONE]' };
 export type SandboxAnswer = { json: object } | { events: SandboxEvent[] } | SandboxRefusal;
 
 export type SandboxRefusal = {
-  refused: 'unauthenticated' | 'invalid' | 'unknown_model' | 'unknown_path';
+  refused: 'unauthenticated' | 'invalid' | 'unknown_model' | 'unknown_path' | 'overloaded';
   message: string;
   param?: string;
 };
@@ -75,8 +88,9 @@ export function endpoint<Body extends { model: string }>(
     const parsed = schema.safeParse(input);
     if (!parsed.success) return invalid(parsed.error);
     const { model } = parsed.data;
+    if (model === OVERLOADED) return { refused: 'overloaded', message: `${OVERLOADED} is always overloaded` };
     if (SANDBOX_MODELS.some((known) => known === model)) return answer(parsed.data, id);
-    const message = `The model '${model}' does not exist: the sandbox has ${SANDBOX_MODELS.join(' and ')}`;
+    const message = `The model '${model}' does not exist: the sandbox has ${SANDBOX_MODELS.join(', ')}`;
     return { refused: 'unknown_model', message, param: 'model' };
   };
 }

@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { createPresign, type Presign } from '@presign/client';
-import { addLateCalls, holdMarks } from '@presign/issuer';
-import { ledger } from '@presign/schema/ledger-tables';
-import { grants, sessions } from '@presign/schema/tables';
-import type { Database, Transaction } from '@presign/service/database';
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { refusedCalls } from '@presign/schema/ledger-tables';
+import type { Database } from '@presign/service/database';
+import { eq } from 'drizzle-orm';
+import { OVERLOADED } from './reply.ts';
+import { type Moved, moveCalls } from './sample-move.ts';
+import { mixed, PEOPLE, type Person, personOf, spread } from './sample-people.ts';
 
 type Sample = {
   readonly issuerUrl: string;
@@ -20,12 +22,18 @@ type Sample = {
   readonly began: (accountId: string) => void;
 };
 
+const DAY_MS = 86_400_000;
+/** Calls of the weeks before this month, and of this month. */
+const [EARLIER, THIS_MONTH] = [200, 340];
+const EARLIER_DAYS = 45;
+
 /**
  * Fills an account of its own, named `sample`, for the console to show: real calls of the sandbox through the gateway, whose times are
- * then moved so that they spread over the last days. Its budgets have no windows, so the move changes no sum of theirs.
+ * then moved so that they spread over the last weeks. The calls of this month alone draw on its monthly budgets, so the move changes no
+ * sum of theirs.
  */
-export async function writeSample(sample: Sample) {
-  const { issuerUrl, apiKey, sandboxMcpUrl, keyFile, db, drain } = sample;
+export async function writeSample(sample: Sample): Promise<void> {
+  const { issuerUrl, apiKey, keyFile, db, drain } = sample;
   const client = (key: string) => createPresign({ url: issuerUrl, apiKey: key });
   const { id, api_key: first } = await client(apiKey).createAccount({ name: 'sample' });
   sample.began(id);
@@ -35,121 +43,161 @@ export async function writeSample(sample: Sample) {
     scopes: ['presign'],
     policy: { providers: ['sandbox', 'mcp'] },
   });
-  const holders = await issueUrls(admin, client(key));
-  const days: string[][] = [];
-  for (let day = 0; day < DAYS; day++) days.push(await callAll(holders, day));
-  await callAgent(client(key), sandboxMcpUrl);
-  await drain();
-  await db.transaction((tx) => moveBack(tx, id, days));
-  // Written last: with it, the account is complete.
-  writeFileSync(keyFile, `${first.key}\n`, { mode: 0o600 });
-}
-
-const DAYS = 14;
-
-/** A holder of a URL, and the length of their questions. */
-type Holder = { readonly url: string; readonly model: string; readonly words: number };
-
-/** The budgets are such that Ada comes near hers, Grace spends hers, and Alan uses up his URL. */
-async function issueUrls(admin: Presign, backend: Presign): Promise<Holder[]> {
-  const budget = (name: string, external_user: string, cost_limit: number) =>
-    admin.createBudget({ name, scope: { external_user }, cost_limit, window: 'lifetime' });
-  await admin.createBudget({
-    name: 'All customers',
-    scope: { account: true },
-    cost_limit: 40_000,
-    window: 'lifetime',
-  });
-  await budget('Ada, plan Pro', 'ada', 17_000);
-  await budget('Grace, trial', 'grace', 6_000);
-  const { id: virtual_key } = await admin.createVirtualKey({
+  const { id: virtualKey } = await admin.createVirtualKey({
     name: 'Production',
     provider: 'sandbox',
     key: 'sk-sandbox',
   });
-  const issue = async (external_user: string, model: string, words: number, max_uses = -1) => {
-    const chat = { provider: 'sandbox', path: '/v1/chat/completions', virtual_key, max_uses };
-    const { url } = await backend.presign({ ...chat, external_user, expires_in: 30 * 86_400 });
-    return { url, model, words };
-  };
-  return [
-    await issue('ada', 'sandbox-1', 700),
-    await issue('grace', 'sandbox-1', 300),
-    await issue('alan', 'sandbox-mini', 150, 20),
-    await issue('barbara', 'sandbox-mini', 60),
-  ];
+  const issuing = { backend: client(key), virtualKey, mcpUrl: sample.sandboxMcpUrl };
+  const now = Date.now();
+  const month = Date.UTC(new Date(now).getUTCFullYear(), new Date(now).getUTCMonth(), 1);
+  const earlier = await callAll(
+    await issueUrls(issuing, 900),
+    spread(EARLIER, month - EARLIER_DAYS * DAY_MS, month),
+  );
+  const budgets = await createBudgets(admin);
+  const later = await callAll(await issueUrls(issuing, 30 * 86_400), spread(THIS_MONTH, month, now));
+  await drain();
+  await fitBudgets(admin, budgets);
+  const refused = await makeRefusals(issuing);
+  await drain();
+  await refusalsKept(db, id, refused.length);
+  // The newest refusals are of the last day.
+  const times = refused.map((requestId, at) => ({ requestId, atMs: now - 1_000 * (240 + at * 2_900) }));
+  await moveCalls(db, id, [...earlier, ...later], times);
+  // Written last: with it, the account is complete.
+  writeFileSync(keyFile, `${first.key}\n`, { mode: 0o600 });
 }
 
-/** How often a holder calls on a day: 0 to 3 times, the same at every start. */
-const callsOf = (day: number, holder: number): number => (day * 5 + holder * 3 + ((day * day) >> 2)) % 4;
+type Issuing = { readonly backend: Presign; readonly virtualKey: string; readonly mcpUrl: string };
 
-/** Makes the calls of a day, refused ones included. Returns the ids of all. */
-async function callAll(holders: readonly Holder[], day: number): Promise<string[]> {
-  const ids: string[] = [];
-  for (const [at, { url, model, words }] of holders.entries())
-    for (let call = callsOf(day, at); call > 0; call--) {
-      const messages = [{ role: 'user', content: 'Why is the sky blue? '.repeat(words) }];
-      const answer = await post(url, { model, max_tokens: 200, messages });
-      ids.push(answer.headers.get('x-presign-request-id') ?? '');
-    }
-  return ids;
-}
+/** The URLs of a person: for the model, for a provider key that has ended, and of an MCP server. */
+type Urls = { readonly chat: string; readonly stale: string; readonly tools: string };
+type Holders = ReadonlyMap<string, Urls>;
 
-/** A bundle of the sandbox MCP server, and some calls of its tools. */
-async function callAgent(backend: Presign, url: string): Promise<void> {
-  const { servers } = await backend.mcpPresign({
-    servers: [{ name: 'sandbox', url, transport: 'http' }],
-    external_user: 'alan',
-    expires_in: 86_400,
-    max_uses: 20,
-  });
-  for (let id = 1; id <= 3; id++) {
-    const params = { name: 'add', arguments: { a: id, b: 2 } };
-    await post(servers['sandbox']?.url ?? '', { jsonrpc: '2.0', id, method: 'tools/call', params });
+const CHAT = { provider: 'sandbox', path: '/v1/chat/completions' };
+
+async function issueUrls({ backend, virtualKey, mcpUrl }: Issuing, expires_in: number): Promise<Holders> {
+  const holders = new Map<string, Urls>();
+  for (const { user, team, plan } of PEOPLE) {
+    const owner = { external_user: user, metadata: { team, plan }, expires_in };
+    const { url: chat, session_id } = await backend.presign({ ...CHAT, ...owner, virtual_key: virtualKey });
+    const own = { ...owner, session_id };
+    const { url: stale } = await backend.presign({ ...CHAT, ...own, client_api_key: 'sk-ended' });
+    const tools = { default: 2_000, tools: { add: 15_000 } };
+    const server = { name: 'sandbox', url: mcpUrl, transport: 'http', pricing: tools } as const;
+    const { servers } = await backend.mcpPresign({
+      ...{ ...own, servers: [server] },
+      expires_in: Math.min(expires_in, 86_400),
+    });
+    holders.set(user, { chat, stale, tools: servers['sandbox']?.url ?? '' });
   }
+  return holders;
 }
 
-async function post(url: string, body: object): Promise<Response> {
+/** Calls under way at once. */
+const AT_ONCE = 6;
+
+/** Makes a call for each of these times. */
+async function callAll(holders: Holders, times: readonly number[]): Promise<Moved[]> {
+  const calls: Moved[] = [];
+  let next = 0;
+  const work = async () => {
+    for (let at = next++; at < times.length; at = next++) {
+      const person = personOf(at);
+      const urls = holders.get(person.user);
+      if (urls) calls.push({ requestId: await callOnce(urls, person, at), atMs: times[at] ?? 0 });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return calls;
+}
+
+/** Of a hundred calls: 14 use tools, 3 meet an overloaded model, and 1 has a key that has ended. */
+function callOnce({ chat, stale, tools }: Urls, { model, words }: Person, at: number): Promise<string> {
+  const kind = mixed(at + 3) % 100;
+  if (kind < 14) return callTool(tools, kind < 5 ? 'add' : 'echo', at);
+  if (kind < 17) return ask(chat, OVERLOADED, words);
+  return ask(kind < 18 ? stale : chat, model, Math.ceil(words * (0.4 + (mixed(at) % 120) / 100)));
+}
+
+const ask = (url: string, model: string, words: number, more: object = {}): Promise<string> => {
+  const messages = [{ role: 'user', content: 'Why is the sky blue? '.repeat(words) }];
+  return post(url, { model, max_tokens: 200, messages, ...more });
+};
+
+function callTool(url: string, name: 'add' | 'echo', id: number): Promise<string> {
+  const args = name === 'add' ? { a: id, b: 2 } : { message: 'Hello' };
+  return post(url, { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } });
+}
+
+/** Returns the request id of the answer. */
+async function post(url: string, body: object): Promise<string> {
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
   await answer.arrayBuffer();
-  return answer;
+  return answer.headers.get('x-presign-request-id') ?? '';
 }
 
-/** Moves the calls of each day, and the issuing of their URLs, to where they would be if today was the last one. */
-async function moveBack(
-  tx: Transaction,
-  accountId: string,
-  days: readonly (readonly string[])[],
-): Promise<void> {
-  const before = (count: number) => sql`${count} * interval '1 day'`;
-  // Sums by day must not move on between the two steps.
-  await holdMarks(tx);
-  for (const [day, ids] of days.entries()) {
-    const back = before(days.length - 1 - day);
-    await tx
-      .update(ledger)
-      .set({ startedAt: sql`${ledger.startedAt} - ${back}`, settledAt: sql`${ledger.settledAt} - ${back}` })
-      .where(and(eq(ledger.accountId, accountId), inArray(ledger.requestId, ids.filter(Boolean))));
-  }
-  const back = before(days.length - 1);
-  const moved = await tx
-    .update(grants)
-    .set({ issuedAt: sql`${grants.issuedAt} - ${back}` })
-    .where(and(eq(grants.accountId, accountId), eq(grants.kind, 'llm')))
-    .returning({ session: grants.sessionId });
-  await tx
-    .update(sessions)
-    .set({ createdAt: sql`${sessions.createdAt} - ${back}` })
-    .where(
-      inArray(
-        sessions.id,
-        moved.map(({ session }) => session),
+type Budgets = readonly { readonly id: string; readonly full: number }[];
+
+/** Without a limit at first: how much is spent says what it is to be. */
+async function createBudgets(admin: Presign): Promise<Budgets> {
+  const create = async (name: string, scope: { account: true } | { external_user: string }, full: number) => {
+    const { id } = await admin.createBudget({ name, scope, cost_limit: 10_000_000_000, window: 'month' });
+    return { id, full };
+  };
+  const budgets = [await create('All customers', { account: true }, 0.75)];
+  for (const { user, plan, full } of PEOPLE)
+    budgets.push(
+      await create(
+        `${user.charAt(0).toUpperCase()}${user.slice(1)}, plan ${plan}`,
+        { external_user: user },
+        full,
       ),
     );
-  const rows = await tx.select({ id: ledger.holdId }).from(ledger).where(eq(ledger.accountId, accountId));
-  await addLateCalls(
-    tx,
-    rows.map(({ id }) => id),
-  );
+  return budgets;
+}
+
+/** Sets limits in whole dollars, except that of a budget that is to be spent. */
+async function fitBudgets(admin: Presign, budgets: Budgets): Promise<void> {
+  for (const { id, full } of budgets) {
+    const { current } = await admin.getBudget({ id });
+    const spent = current?.live?.spent ?? 0;
+    const dollars = Math.max(1, Math.floor(spent / full / 1_000_000)) * 1_000_000;
+    await admin.changeBudget({ id, cost_limit: full === 1 ? spent + 20_000 : Math.max(dollars, spent) });
+  }
+}
+
+/** Calls that a limit or a condition refuses. Returns their request ids. */
+async function makeRefusals({ backend, virtualKey }: Issuing): Promise<string[]> {
+  const issue = async (user: string, limits: object) => {
+    const { team, plan } = PEOPLE.find((each) => each.user === user) ?? {};
+    const metadata = { team: team ?? '', plan: plan ?? '' };
+    const body = { ...CHAT, virtual_key: virtualKey, external_user: user, metadata, expires_in: 30 * 86_400 };
+    return (await backend.presign({ ...body, ...limits })).url;
+  };
+  const ids: string[] = [];
+  const repeat = async (times: number, url: string, model: string, more: object = {}) => {
+    for (; times > 0; times--) ids.push(await ask(url, model, 20, more));
+  };
+  await repeat(7, await issue('grace', {}), 'sandbox-pro');
+  const once = await issue('alan', { max_uses: 1 });
+  await ask(once, 'sandbox-mini', 20);
+  await repeat(6, once, 'sandbox-mini');
+  const slow = await issue('linus', { calls_per_minute: 1 });
+  await ask(slow, 'sandbox-mini', 20);
+  await repeat(5, slow, 'sandbox-mini');
+  await repeat(4, await issue('katherine', { models: ['sandbox-mini'] }), 'sandbox-pro');
+  await repeat(3, await issue('barbara', { cost_limit: 1_000_000 }), 'sandbox-1', { sandbox_option: true });
+  return ids;
+}
+
+/** Waits, a minute at most, until the issuer has written these refused calls, so that they can be moved. */
+async function refusalsKept(db: Database, accountId: string, calls: number): Promise<void> {
+  for (let looks = 0; looks < 120; looks++) {
+    const rows = await db.$count(refusedCalls, eq(refusedCalls.accountId, accountId));
+    if (rows >= calls) return;
+    await setTimeout(500);
+  }
 }
