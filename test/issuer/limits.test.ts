@@ -3,13 +3,13 @@ import { apiKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { addApiKey, ownAccount } from './accounts.ts';
+import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { least, refused, send } from './ask.ts';
 
 let stack: Stack;
 let account: string;
 beforeAll(async () => {
-  stack = await startStack({ providers: {} });
+  stack = await startStack({ providers: {}, issuer: { usageMetadata: ['team'] } });
   account = await ownAccount(stack);
 });
 afterAll(() => stack.close());
@@ -35,6 +35,14 @@ const KINDS = [
   ['presign', ['expires_in', ...LIMIT_NAMES]],
   ['mcp_presign', ['expires_in', ...MCP_LIMIT_NAMES]],
 ] as const;
+
+test('name the API key, its account, and the keys of metadata by which usage is summed', async () => {
+  const other = await addAccount(stack);
+  const apiKey = await addApiKey(stack, other.id, { name: 'Night jobs', scopes: ['read'] });
+  const { api_key: key, account_name, usage_metadata } = await limitsOf(apiKey);
+  expect([key.name, key.scopes, account_name]).toEqual(['Night jobs', ['read'], 'another']);
+  expect(usage_metadata).toEqual(['team']);
+});
 
 describe.each(KINDS)('the ranges of %s', (kind, fields) => {
   test.each(fields)('are those by which %s is judged', async (field) => {

@@ -1227,6 +1227,10 @@ export interface components {
         Limits: {
             api_key: components["schemas"]["ApiKeyOfRequest"];
             account: components["schemas"]["AccountLimits"];
+            /** @description The name of the account of the API key. */
+            account_name: string;
+            /** @description The keys of `metadata` by which usage is summed: `USAGE_METADATA` of the operator. */
+            usage_metadata: string[];
             /** @description `POST /v1/presign` with this API key. null: it may not issue such URLs. */
             presign: components["schemas"]["PresignLimits"] | null;
             /** @description `POST /v2/mcp-presign` with this API key. null: it may not issue bundles. */
@@ -1237,6 +1241,7 @@ export interface components {
         ApiKeyOfRequest: {
             /** Format: uuid */
             id: string;
+            name: string;
             scopes: components["schemas"]["Scope"][];
             /** @description Unix time in whole seconds; null: never. */
             expires_at: number | null;
@@ -3382,6 +3387,7 @@ export interface operations {
                      * @example {
                      *       "api_key": {
                      *         "id": "5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e",
+                     *         "name": "Web backend",
                      *         "scopes": [
                      *           "presign"
                      *         ],
@@ -3395,6 +3401,10 @@ export interface operations {
                      *         "urls_per_minute": null,
                      *         "cost_limit": 5000000
                      *       },
+                     *       "account_name": "Acme",
+                     *       "usage_metadata": [
+                     *         "team"
+                     *       ],
                      *       "presign": {
                      *         "expires_in": {
                      *           "minimum": 1,

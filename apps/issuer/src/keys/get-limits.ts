@@ -8,6 +8,9 @@ import {
   REQUEST_LIMITS,
   SCOPES,
 } from '@presign/schema';
+import { accounts, apiKeys } from '@presign/schema/tables';
+import type { Database } from '@presign/service/database';
+import { eq } from 'drizzle-orm';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import type { ApiKey } from '../identity/caller.ts';
 import { hasScope } from '../identity/caller.ts';
@@ -26,20 +29,36 @@ export const getLimits = route(
     answer: limitsAnswer,
     errors: ['policy_forbids'],
   },
-  ({ requestsPerMinute }) =>
-    async ({ apiKey }) => ({
-      api_key: {
-        id: apiKey.id,
-        scopes: SCOPES.filter((scope) => apiKey.scopes.includes(scope)),
-        expires_at: apiKey.expiresAt && unixSeconds(apiKey.expiresAt),
-        requests_per_minute: apiKey.requestsPerMinute ?? requestsPerMinute,
-        policy: apiKey.policy as LimitsAnswer['api_key']['policy'],
-      },
-      account: { ...NO_LIMITS, ...apiKey.limits },
-      ...issuing(apiKey),
-      requests: REQUEST_LIMITS,
-    }),
+  ({ db, requestsPerMinute, usageMetadata }) =>
+    async ({ apiKey }) => {
+      const names = await namesOf(db, apiKey);
+      return {
+        api_key: {
+          id: apiKey.id,
+          name: names.key,
+          scopes: SCOPES.filter((scope) => apiKey.scopes.includes(scope)),
+          expires_at: apiKey.expiresAt && unixSeconds(apiKey.expiresAt),
+          requests_per_minute: apiKey.requestsPerMinute ?? requestsPerMinute,
+          policy: apiKey.policy as LimitsAnswer['api_key']['policy'],
+        },
+        account: { ...NO_LIMITS, ...apiKey.limits },
+        account_name: names.account,
+        usage_metadata: [...usageMetadata],
+        ...issuing(apiKey),
+        requests: REQUEST_LIMITS,
+      };
+    },
 );
+
+async function namesOf(db: Database, { id }: ApiKey): Promise<{ key: string; account: string }> {
+  const [names] = await db
+    .select({ key: apiKeys.name, account: accounts.name })
+    .from(apiKeys)
+    .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
+    .where(eq(apiKeys.id, id));
+  // Retention deletes a key long after it has ended, and then it makes no request.
+  return names ?? { key: '', account: '' };
+}
 
 /** The limits of both kinds of issuing. Null: the key may not issue them. */
 function issuing(apiKey: ApiKey): Pick<LimitsAnswer, 'presign' | 'mcp_presign'> {

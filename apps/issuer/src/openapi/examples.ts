@@ -222,12 +222,15 @@ const auditEntry = {
 const limits = {
   api_key: {
     id: API_KEY,
+    name: 'Web backend',
     scopes: ['presign'],
     expires_at: null,
     requests_per_minute: 60_000,
     policy: null,
   },
   account: account.limits,
+  account_name: 'Acme',
+  usage_metadata: ['team'],
   ...ISSUE_LIMITS,
   requests: REQUEST_LIMITS,
 };

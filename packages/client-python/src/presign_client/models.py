@@ -939,6 +939,10 @@ Rates: TypeAlias = dict[str, int]
 class Limits(TypedDict):
     api_key: ApiKeyOfRequest
     account: AccountLimits
+    account_name: str
+    """The name of the account of the API key."""
+    usage_metadata: list[str]
+    """The keys of `metadata` by which usage is summed: `USAGE_METADATA` of the operator."""
     presign: PresignLimits | None
     """`POST /v1/presign` with this API key. null: it may not issue such URLs."""
     mcp_presign: McpPresignLimits | None
@@ -948,6 +952,7 @@ class Limits(TypedDict):
 class ApiKeyOfRequest(TypedDict):
     """The API key of the request."""
     id: str
+    name: str
     scopes: list[Scope]
     expires_at: int | None
     """Unix time in whole seconds; null: never."""

@@ -81,6 +81,7 @@ export const limitsAnswer = z
     api_key: z
       .strictObject({
         id: z.guid(),
+        name: z.string(),
         scopes: z.array(scope),
         expires_at: unixSecondsOr('never'),
         requests_per_minute: most('Requests that it may make in a minute.'),
@@ -88,6 +89,10 @@ export const limitsAnswer = z
       })
       .meta({ id: 'ApiKeyOfRequest', description: 'The API key of the request.' }),
     account: accountLimits,
+    account_name: z.string().meta({ description: 'The name of the account of the API key.' }),
+    usage_metadata: z.array(z.string()).meta({
+      description: 'The keys of `metadata` by which usage is summed: `USAGE_METADATA` of the operator.',
+    }),
     presign: z
       .strictObject({
         expires_in: expiresIn,
