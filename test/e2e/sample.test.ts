@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { createPresign, each, type Presign } from '@presign/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
-import { eventually } from '../harness/eventually.ts';
 
 let local: Local;
 let url: string;
