@@ -86,9 +86,10 @@ type Asked = { model: string; stream?: boolean; max_completion_tokens?: number }
 type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 
 /** Fates in which no paid work was done. */
-const WORKLESS: ReadonlySet<Fate> = new Set(['bad request', 'rate limited', 'own error']);
+export const WORKLESS: ReadonlySet<Fate> = new Set(['bad request', 'rate limited', 'own error']);
 
-const numberIn = (model: string) => Number(/\d+/.exec(model)?.[0] ?? 0);
+/** The number in the name of a model. */
+export const numberIn = (model: string) => Number(/\d+/.exec(model)?.[0] ?? 0);
 
 /** At most a token for each byte of what the holder said, at most the bound of the output. */
 function usageOf({ body }: Seen, maxTokens: number, random: Random, full: boolean): Usage {

@@ -1,12 +1,15 @@
 import { parseArgs } from 'node:util';
 import { concurrentCalls } from './concurrent.ts';
 import { DISASTERS } from './disasters.ts';
+import type { Kind } from './kind.ts';
+import { POSTS, SOCKETS } from './kinds.ts';
 import type { Struck } from './strike.ts';
 import { canStrike, openDisasters, tellConcurrent, tellStruck } from './strike-all.ts';
 
 /**
- * `npx tsx test/chaos/run.ts [--seconds N] [--seed S] [--only NAME]`: prints figures; fails if a limit or the ledger
- * did not hold. `--only` leaves out all disasters but those with NAME in theirs, and the calls at once.
+ * `npx tsx test/chaos/run.ts [--seconds N] [--seed S] [--only NAME] [--sockets]`: prints figures; fails if a limit or the
+ * ledger did not hold. `--only` leaves out all disasters but those with NAME in theirs, and the calls at once. With `--sockets` the calls are turns
+ * of sockets.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -14,12 +17,14 @@ async function main(): Promise<void> {
       seconds: { type: 'string', default: '10' },
       seed: { type: 'string' },
       only: { type: 'string' },
+      sockets: { type: 'boolean', default: false },
     },
   });
   const seed = Number(values.seed ?? Date.now() % 1_000_000);
   tell([`seed ${seed}`, '']);
+  const kind = values.sockets ? SOCKETS : POSTS;
   let wrong = values.only === undefined ? await together(seed) : 0;
-  if (canStrike) wrong += await struck(Number(values.seconds), seed, values.only ?? '');
+  if (canStrike) wrong += await struck(kind, Number(values.seconds), seed, values.only ?? '');
   else tell(['skipped: what kills servers, for redis-server or postgres is not installed']);
   tell(['', wrong === 0 ? 'nothing wrong' : `${wrong} wrong`]);
   process.exit(wrong === 0 ? 0 : 1);
@@ -37,8 +42,8 @@ async function together(seed: number): Promise<number> {
 }
 
 /** How much is wrong after all disasters. */
-async function struck(seconds: number, seed: number, only: string): Promise<number> {
-  const disasters = await openDisasters(seconds, seed);
+async function struck(kind: Kind, seconds: number, seed: number, only: string): Promise<number> {
+  const disasters = await openDisasters(seconds, seed, kind);
   const all: Struck[] = [];
   try {
     for (const disaster of DISASTERS.filter(({ name }) => name.includes(only)))

@@ -1,7 +1,8 @@
 import { hasPostgres } from '../issuer/postgres-server.ts';
-import { startBillingProvider } from './billing-provider.ts';
 import type { Concurrent } from './concurrent.ts';
 import { DISASTERS, type Disaster } from './disasters.ts';
+import type { Kind } from './kind.ts';
+import { POSTS } from './kinds.ts';
 import { providersOf, randomPrices } from './load.ts';
 import { hasRedisServer } from './redis-server.ts';
 import { type Struck, strike } from './strike.ts';
@@ -25,11 +26,12 @@ export type Disasters = {
 };
 
 /** @param seconds how long each disaster lasts */
-export async function openDisasters(seconds: number, seed: number): Promise<Disasters> {
+export async function openDisasters(seconds: number, seed: number, kind: Kind = POSTS): Promise<Disasters> {
   const most = CALLS_A_SECOND * (seconds + OVERTIME_SECONDS);
   const prices = randomPrices(most * DISASTERS.length, seed);
-  const provider = await startBillingProvider({ prices, seed });
-  const world = await startWorld(providersOf(provider.url, prices)).catch(async (error: unknown) => {
+  const provider = await kind.startProvider({ prices, seed });
+  const places = { env: kind.env };
+  const world = await startWorld(providersOf(provider.url, prices), places).catch(async (error: unknown) => {
     await provider.close();
     throw error;
   });
@@ -37,7 +39,7 @@ export async function openDisasters(seconds: number, seed: number): Promise<Disa
     strike: (disaster) => {
       const from = DISASTERS.indexOf(disaster) * most;
       const limit = disaster.limit ?? LIMIT_A_SECOND * seconds;
-      return strike({ world, provider, disaster, seconds, limit, seed: seed + from, from, most });
+      return strike({ world, kind, provider, disaster, seconds, limit, seed: seed + from, from, most });
     },
     close: async () => {
       await world.close();

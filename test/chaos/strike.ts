@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { keys } from '@presign/limits';
+import { keys, readFigures } from '@presign/limits';
 import { eventually } from '../harness/eventually.ts';
-import type { Billed, BillingProvider } from './billing-provider.ts';
+import type { Billed } from './billing-provider.ts';
 import type { Disaster } from './disasters.ts';
-import { call, modelName, type Outcome, randomCall } from './load.ts';
+import type { Books, Kind } from './kind.ts';
+import { modelName, type Outcome } from './load.ts';
 import { seeded } from './random.ts';
 import { budgetOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
 import { refOf, type Samples, startSampler } from './sample.ts';
@@ -38,7 +39,8 @@ export type Loss = {
 
 type Options = {
   readonly world: World;
-  readonly provider: BillingProvider;
+  readonly kind: Kind;
+  readonly provider: Books;
   readonly disaster: Disaster;
   readonly seconds: number;
   readonly seed: number;
@@ -48,17 +50,15 @@ type Options = {
   readonly limit: number;
 };
 
-const LANES = 24;
-
 /** Calls, one after another on each of many lanes, while the disaster strikes; then the books are compared. */
 export async function strike(options: Options): Promise<Struck> {
-  const { world, provider, disaster, seconds, seed, from, most, limit } = options;
+  const { world, kind, provider, disaster, seconds, seed, from, most, limit } = options;
   const strikeIt = await disaster.prepare(world);
   const url = await world.issue({
     provider: 'openai',
-    path: '/v1/chat/completions',
     client_api_key: 'sk-real',
     cost_limit: limit,
+    ...kind.ask,
   });
   const ref = await refOf(world.db, url);
   const sampler = startSampler(world.redis, ref);
@@ -70,13 +70,15 @@ export async function strike(options: Options): Promise<Struck> {
   let done = false;
   const lane = async (i: number) => {
     const own = url.replace(world.gatewayUrls[0], world.gatewayUrls[i % 2] ?? '');
+    const caller = kind.newCaller();
     while (!(over() && done) && next < from + most) {
-      const outcome = await call(own, randomCall(modelName(next++), random));
+      const outcome = await caller.call(own, modelName(next++), random);
       outcomes.push(outcome);
       if (outcome.status !== 200) await sleep(random.int(20, 120));
     }
+    caller.close();
   };
-  const lanes = Array.from({ length: LANES }, (_, i) => lane(i));
+  const lanes = Array.from({ length: kind.lanes }, (_, i) => lane(i));
   const struck = strikeIt({ over, outcomes }).finally(() => {
     done = true;
   });
@@ -90,7 +92,9 @@ export async function strike(options: Options): Promise<Struck> {
   );
   const reckoning = reckon({ billed, rows, held: samples.held });
   const budget = await budgetOf(world.db, ref.budgetIds[0] ?? '');
-  const found = { samples, reckoning, limit, settled: budget.settledMicrousd };
+  const [figures] = await readFigures(world.redis, ref);
+  const { activeCalls: active = 0 } = figures ?? {};
+  const found = { samples, reckoning, limit, active, settled: budget.settledMicrousd };
   const judged =
     lostSince === undefined
       ? { loss: undefined, violations: violationsOf(found) }
@@ -117,10 +121,13 @@ type Found = {
   readonly reckoning: Reckoning;
   readonly limit: number;
   readonly settled: number;
+  /** Places among the calls under way that are taken when no call is. */
+  readonly active: number;
 };
 
-function violationsOf({ samples, reckoning, limit, settled }: Found): string[] {
+function violationsOf({ samples, reckoning, limit, settled, active }: Found): string[] {
   const faults: string[] = [];
+  if (active !== 0) faults.push(`${active} places are not free`);
   const { ledgerMicrousd, billedMicrousd } = reckoning;
   if (ledgerMicrousd !== settled)
     faults.push(`the ledger's rows come to ${ledgerMicrousd}, its budget to ${settled}`);
@@ -135,8 +142,8 @@ function violationsOf({ samples, reckoning, limit, settled }: Found): string[] {
 const CALL_MS = 250;
 
 /** A loss may cost what was admitted from its first write until it was detected, and no more. */
-function judgeLoss(found: Found, billed: BillingProvider['billed'], since: number) {
-  const { samples, reckoning, limit } = found;
+function judgeLoss(found: Found, billed: Books['billed'], since: number) {
+  const { samples, reckoning, limit, active } = found;
   const [, ...later] = samples.epochs.values(); // the first is the one that the calls began in
   const detected = Math.min(...later.filter((at) => at > since));
   const inLoss = ({ atMs }: Billed) => atMs > since - CALL_MS && atMs < detected + CALL_MS;
@@ -145,6 +152,7 @@ function judgeLoss(found: Found, billed: BillingProvider['billed'], since: numbe
   const lost = reckoning.missing.flatMap((model) => billed.get(model) ?? []);
   const beyond = Math.max(0, reckoning.billedMicrousd - limit);
   const violations = [...reckoning.violations];
+  if (active !== 0) violations.push(`${active} places are not free`);
   if (!Number.isFinite(detected)) violations.push('the loss was not detected');
   if (beyond > bound) violations.push(`${beyond} beyond the limit, ${bound} stated`);
   for (const call of lost.filter((each) => !inLoss(each)))

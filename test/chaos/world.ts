@@ -154,6 +154,7 @@ async function startServices(
     TOKEN_PUBLIC_KEYS: readSigningKey(signing).publicKey,
     ALLOW_PRIVATE_UPSTREAMS: 'true',
     HOLD_LEASE_SECONDS: String(LEASE_SECONDS),
+    ...more,
   };
   const issuer = serviceOf(ISSUER_MAIN, { ...env, ...issuerEnv }, issuerPort);
   const gatewayOf = (port: number, metrics: number) => {

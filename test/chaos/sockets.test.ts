@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DISASTERS } from './disasters.ts';
+import { SOCKETS } from './kinds.ts';
+import { canStrike, type Disasters, openDisasters } from './strike-all.ts';
+
+// Makes servers of its own to kill: where servers are to be used at all, and their programs are here.
+const wanted = canStrike && Boolean(process.env.TEST_DATABASE_URL);
+
+const STRIKES = [
+  'gateways killed',
+  'issuer killed',
+  'Redis killed (appendfsync everysec)',
+  'Redis fails over to a lagging replica',
+];
+
+describe.skipIf(!wanted)('turns of random cost on a hundred sockets with one cost_limit', () => {
+  let disasters: Disasters;
+  beforeAll(async () => {
+    disasters = await openDisasters(2, 20_261_129, SOCKETS);
+  });
+  afterAll(() => disasters.close());
+
+  test.each(DISASTERS.filter(({ name }) => STRIKES.includes(name)))(
+    '$name: the cap holds, the ledger has every turn once, and all places come free',
+    async (disaster) => {
+      const { kills, violations, reckoning, samples } = await disasters.strike(disaster);
+      expect(violations).toEqual([]);
+      expect(kills).toBeGreaterThan(0);
+      expect(reckoning.rows).toBeGreaterThan(20);
+      expect(samples.count).toBeGreaterThan(20);
+      // All turns end at once by the lease of a gateway that was killed.
+      if (disaster.name === 'gateways killed') expect(reckoning.expired).toBeGreaterThan(0);
+    },
+  );
+});
