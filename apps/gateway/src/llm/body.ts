@@ -4,6 +4,7 @@ import {
   briefly,
   isJsonObject,
   type JsonObject,
+  type Member,
   type Modesty,
   type Refusal,
   readJson,
@@ -111,7 +112,7 @@ export function readContent(
 ): { content: Content } | { refusal: Refusal } {
   if ('excess' in scan)
     return need === 'must' ? { refusal: IMMODEST } : { content: { raw, json: undefined } };
-  const read = readObject(raw, scan);
+  const read = need === 'must' || raw.length < TOP_MIN_BYTES ? readObject(raw, scan) : readTop(raw, scan);
   if ('json' in read) return { content: { raw, json: read.json, scan } };
   return need === 'must' ? read : { content: { raw, json: undefined } };
 }
@@ -136,12 +137,52 @@ function detached(request: IncomingMessage): Readable {
 }
 
 /** The JSON object that a body holds. It is checked so that the provider reads the same values as the gateway. */
-function readObject(bytes: Buffer, { ambiguous: key }: Scan): { json: JsonObject } | { refusal: Refusal } {
+function readObject(
+  bytes: Buffer,
+  { ambiguous: key }: Pick<Scan, 'ambiguous'>,
+): { json: JsonObject } | { refusal: Refusal } {
   const read = readJson(bytes);
   if (!read) return { refusal: { code: 'invalid_json' } };
   if (!isJsonObject(read.value)) return { refusal: { code: 'unsupported_media_type' } };
   return key === undefined ? { json: read.value } : { refusal: ambiguous(key) };
 }
+
+/**
+ * Reads the members at the top that are short, such as the model and whether it streams: metering reads no other. The rest goes on as
+ * it came, and is not parsed.
+ */
+function readTop(
+  bytes: Buffer,
+  { members, ambiguous: key }: Scan,
+): { json: JsonObject } | { refusal: Refusal } {
+  if (key !== undefined || !isOneObject(bytes, members)) return readObject(bytes, { ambiguous: key });
+  const entries: [string, unknown][] = [];
+  for (const { name, valueAt, end } of members) {
+    const read = end - valueAt > SHORT_BYTES ? UNREAD : readJson(bytes.subarray(valueAt, end));
+    if (!read) return { refusal: { code: 'invalid_json' } };
+    entries.push([name, read.value]);
+  }
+  // A member may be called `__proto__`.
+  return { json: Object.fromEntries(entries) };
+}
+
+/** Whether a text is an object of these members, and nothing stands before, between and after them. */
+function isOneObject(bytes: Buffer, members: readonly Member[]): boolean {
+  const isOnly = (sign: string, from: number, to: number) =>
+    bytes.toString('latin1', from, to).trim() === sign;
+  let from = 0;
+  for (const { at, end } of members) {
+    if (!isOnly(from === 0 ? '{' : ',', from, at)) return false;
+    from = end;
+  }
+  return from > 0 && isOnly('}', from, bytes.length);
+}
+
+/** A smaller body is parsed as fast as its members one by one. */
+const TOP_MIN_BYTES = 16 * 1024;
+const SHORT_BYTES = 1024;
+/** Stands for a member that is not read. */
+const UNREAD = { value: Object.freeze({}) };
 
 /**
  * V8 can parse JSON that is nested too deeply to be written again. One million parts exceed every real call: embeddings
