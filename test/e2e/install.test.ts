@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -26,11 +26,14 @@ beforeAll(() => {
 afterAll(() => removeFolder(clone));
 
 /** Runs a script as pnpm does, without its name for the program that is run. */
-const install = (script: string) => {
-  const env = { ...process.env, PNPM_CONFIG_OFFLINE: 'true' };
+const install = (script: string, more: NodeJS.ProcessEnv = {}) => {
+  const env = { ...process.env, PNPM_CONFIG_OFFLINE: 'true', ...more };
   const { status, stderr } = spawnSync('sh', ['-c', scripts[script] ?? 'false'], { cwd: clone, env });
   expect(status, String(stderr)).toBe(0);
 };
+
+/** An install would fail. Where nothing is missing there is none, so that a restart needs no network. */
+const WITHOUT_PNPM = { npm_execpath: '/nowhere/pnpm.cjs' };
 
 const installed = () => readdirSync(join(clone, 'node_modules/.pnpm'));
 
@@ -42,6 +45,7 @@ test('start installs what it needs, without the tools of tests and builds, and r
   expect(
     names.filter((name) => /^(vitest|typescript@7|turbo|tiktoken|@aws-sdk|@biomejs|openai)/.test(name)),
   ).toEqual([]);
+  install('prestart', WITHOUT_PNPM);
   const dataDir = join(clone, '.presign');
   await prepareDataFolder(dataDir);
   const [issuerPort, gatewayPort] = [await freePort(), await freePort()];
@@ -66,6 +70,10 @@ test('the other scripts install the rest, and a start after them removes nothing
   for (const name of Object.keys(scripts)) if (!others.includes(name)) expect(others).toContain(`pre${name}`);
   install('pretest');
   const names = installed();
+  install('prestart', WITHOUT_PNPM);
+  install('pretest', WITHOUT_PNPM);
+  writeFileSync(join(clone, 'package.json'), readFileSync(join(clone, 'package.json')));
+  expect(() => install('prestart', WITHOUT_PNPM)).toThrow();
   install('prestart');
   expect(installed()).toEqual(names);
   expect(existsSync(join(clone, 'node_modules/vitest'))).toBe(true);
