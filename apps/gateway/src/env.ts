@@ -74,7 +74,7 @@ export function readBodyLimits(env: Environment) {
 }
 
 /** The bounds of sockets. */
-export const readSocketBounds = (env: Environment): SocketBounds => ({
+export const readSocketBounds = (env: Environment): Omit<SocketBounds, 'beatMs'> => ({
   perGateway: readVariable(env, 'MAX_SOCKETS', 5_000),
   perAccount: readVariable(env, 'MAX_SOCKETS_PER_ACCOUNT', 1_000),
   perUrl: readVariable(env, 'MAX_SOCKETS_PER_URL', 20),

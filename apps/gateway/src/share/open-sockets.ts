@@ -9,6 +9,8 @@ export type SocketBounds = {
   /** In bytes. A longer message closes its socket with 1009. */
   readonly holderMessageBytes: number;
   readonly upstreamMessageBytes: number;
+  /** How often peers are asked whether they are there. One that is gone is found after two to three times. */
+  readonly beatMs: number;
 };
 
 export const SOCKET_BOUNDS: SocketBounds = {
@@ -17,6 +19,7 @@ export const SOCKET_BOUNDS: SocketBounds = {
   perGateway: 5_000,
   holderMessageBytes: 1024 * 1024,
   upstreamMessageBytes: 16 * 1024 * 1024,
+  beatMs: 18_000,
 };
 
 /** An open socket, as far as the gateway's end and its clock need it. */
@@ -41,9 +44,6 @@ export type OpenSockets = {
 
 type Owner = { readonly grantId: string; readonly accountId: string };
 
-/** A peer that is gone is found after two to three beats. */
-const BEAT_MS = 18_000;
-
 export function createOpenSockets(bounds: SocketBounds): OpenSockets {
   const sockets = new Bag<OpenSocket>();
   const counts = new Map<string, number>();
@@ -55,7 +55,7 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
   };
   const beating = setInterval(() => {
     for (const each of sockets) each.beat();
-  }, BEAT_MS);
+  }, bounds.beatMs);
   beating.unref();
   return {
     bounds,

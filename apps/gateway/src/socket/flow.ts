@@ -81,11 +81,13 @@ export class Flow {
   beat(): void {
     for (const side of ['holder', 'upstream'] as const) {
       const socket = this.#sides[side];
-      // It cannot answer while it is not read, and is there while it reads.
-      if (socket.isPaused || socket.bufferedAmount !== this.#buffered[side]) this.#missed[side] = 0;
-      this.#buffered[side] = socket.bufferedAmount;
+      const waiting = socket.bufferedAmount;
+      // It is there while it reads. While it is not read, it cannot answer, unless it has bytes to read first.
+      if (waiting !== this.#buffered[side] || (socket.isPaused && waiting === 0)) this.#missed[side] = 0;
       if (this.#missed[side]++ >= MISSED_MAX) socket.terminate();
       else if (socket.readyState === WebSocket.OPEN) socket.ping();
+      // A ping that waits, too, is no sign of a peer that reads.
+      this.#buffered[side] = socket.bufferedAmount;
     }
   }
 
