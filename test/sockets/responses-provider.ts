@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
@@ -59,8 +60,14 @@ export function eventsOf(
   ];
 }
 
-/** A provider of Responses over sockets. It answers each `response.create`, and bills by its own books. */
-export async function startResponsesProvider(): Promise<ResponsesProvider> {
+/**
+ * A provider of Responses over sockets. It answers each `response.create`, and bills by its own books.
+ * @param pem its key and certificate, if it speaks TLS. Its host is `localhost` then.
+ */
+export async function startResponsesProvider(pem?: {
+  readonly key: string;
+  readonly cert: string;
+}): Promise<ResponsesProvider> {
   const sockets: ProviderSocket[] = [];
   const posts: string[] = [];
   const provider: ResponsesProvider = {
@@ -83,7 +90,8 @@ export async function startResponsesProvider(): Promise<ResponsesProvider> {
       }),
   };
   const wss = new WebSocketServer({ noServer: true, perMessageDeflate: false });
-  const server = createServer((request, response) => {
+  const server = pem ? createTlsServer(pem) : createServer();
+  server.on('request', (request, response) => {
     posts.push(`${request.method} ${request.url}`);
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
   });
@@ -109,5 +117,6 @@ export async function startResponsesProvider(): Promise<ResponsesProvider> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return Object.assign(provider, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  const { port } = server.address() as AddressInfo;
+  return Object.assign(provider, { url: pem ? `https://localhost:${port}` : `http://127.0.0.1:${port}` });
 }
