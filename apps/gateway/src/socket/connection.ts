@@ -10,7 +10,8 @@ import type { Sent } from '../llm/send.ts';
 import type { Create, Heard, SocketDialect } from './dialect.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
-import { beginTurn, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
+import { beginTurn, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
+import { reserveUnfinished } from './unfinished.ts';
 
 /** A socket that was accepted. */
 export type Accepted = {
@@ -94,6 +95,9 @@ export class Connection {
     upstream.on('message', (frame: Buffer) => this.#heard(frame));
     holder.once('close', (code) => this.#left(code));
     upstream.once('close', (code, reason) => void this.#upstreamClosed(code, reason));
+    const memory = deps.bodyMemory.newReservation();
+    memory.belongsTo(grant.id);
+    reserveUnfinished(holder, memory, () => this.#full());
     this.#watch();
   }
 
@@ -132,6 +136,13 @@ export class Connection {
   endWith(end: End): void {
     this.#end ??= end;
     this.#closeIfIdle();
+  }
+
+  /** There is no memory for a message that is not whole yet. It is read no further. */
+  #full(): void {
+    this.#flow.stopReading();
+    this.#refuseUnread(NO_ROOM, '');
+    this.endWith({ code: 1013, refusal: NO_ROOM });
   }
 
   #watch(): void {

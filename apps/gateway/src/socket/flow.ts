@@ -2,7 +2,7 @@ import { WebSocket } from 'ws';
 import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
 
 /** So many bytes may wait for a peer before the other one is paused. */
-const HIGH_BYTES = 1024 * 1024;
+const HIGH_BYTES = 256 * 1024;
 /** Answers to pings wait for a peer that reads. */
 const PONGS_BYTES = 16 * 1024;
 /** The work of a control frame, and of a message besides its bytes: 2,048 a second of one URL. */
@@ -26,6 +26,7 @@ export class Flow {
   readonly #missed = { holder: 0, upstream: 0 };
   readonly #buffered = { holder: 0, upstream: 0 };
   #isTaking = false;
+  #isFull = false;
   #wait: NodeJS.Timeout | undefined;
 
   constructor(quota: ReadQuota, owner: QuotaOwner, sides: Sides, take: Take) {
@@ -51,7 +52,9 @@ export class Flow {
       this.#waiting.push({ frame, isBinary });
       void this.#takeAll();
     });
-    upstream.once('close', () => holder.resume());
+    upstream.once('close', () => {
+      if (!this.#isFull) holder.resume();
+    });
   }
 
   /** Sends to the holder. While it does not read, the upstream is paused. */
@@ -75,6 +78,12 @@ export class Flow {
     clearTimeout(this.#wait);
     const { upstream } = this.#sides;
     if (upstream.isPaused) upstream.resume();
+  }
+
+  /** Reads nothing more of the holder, for whose message there is no memory. */
+  stopReading(): void {
+    this.#isFull = true;
+    this.#sides.holder.pause();
   }
 
   /** Asks both sides whether they are there. A side that has not answered before is ended. */
@@ -109,7 +118,7 @@ export class Flow {
       await this.#rest();
     }
     this.#isTaking = false;
-    if (!this.#wait) holder.resume();
+    if (!this.#wait && !this.#isFull) holder.resume();
   }
 
   /** Waits until the URL may send again, and lets others have the event loop: one read may hold thousands of messages. */
@@ -130,7 +139,7 @@ export class Flow {
     holder.pause();
     this.#wait = setTimeout(() => {
       this.#wait = undefined;
-      if (!this.#isTaking) holder.resume();
+      if (!this.#isTaking && !this.#isFull) holder.resume();
     }, ms);
   }
 }

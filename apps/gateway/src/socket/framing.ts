@@ -75,6 +75,33 @@ export function openClient(socket: Duplex, maxPayload: number): WebSocket {
   return client;
 }
 
+/** A chunk takes at most this much besides its bytes. */
+const CHUNK_OVERHEAD_BYTES = 1024;
+
+/** The part of `ws` that keeps a message until it is whole. */
+type Receiving = {
+  readonly _socket: Duplex;
+  readonly _receiver: { readonly _bufferedBytes: number; readonly _fragments: readonly unknown[] };
+};
+
+/**
+ * Calls `changed` with the memory of a message that is not whole yet, in bytes. A part of a chunk keeps the whole chunk, so all chunks count that
+ * have come since the message began.
+ */
+export function watchUnfinished(socket: WebSocket, changed: (bytes: number) => void): void {
+  const { _socket: bytes, _receiver: receiver } = socket as unknown as Receiving;
+  let kept = 0;
+  socket.on('message', () => {
+    kept = 0;
+  });
+  // `ws` has its own listener before this one, so it has taken the chunk already.
+  bytes.on('data', (chunk: Buffer) => {
+    const isNothing = receiver._bufferedBytes === 0 && receiver._fragments.length === 0;
+    kept = isNothing ? 0 : kept + chunk.length + CHUNK_OVERHEAD_BYTES;
+    changed(kept);
+  });
+}
+
 /** A code that an endpoint may send (RFC 6455 §7.4). */
 export const sendable = (code: number): boolean =>
   (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006) ||

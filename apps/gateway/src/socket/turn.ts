@@ -79,7 +79,7 @@ export async function beginTurn(
   }
 }
 
-const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
+export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 
 type Beginning = {
   readonly report: CallReport;

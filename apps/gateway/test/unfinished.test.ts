@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { WebSocket } from 'ws';
+import type { Reservation } from '../src/share/body-memory.ts';
+import { acceptHolder } from '../src/socket/framing.ts';
+import { reserveUnfinished } from '../src/socket/unfinished.ts';
+
+const server = createServer();
+let holder: WebSocket;
+let client: Socket;
+let reserved = 0;
+let most = Number.POSITIVE_INFINITY;
+let messages: number[];
+const full = vi.fn();
+const memory: Reservation = {
+  maxBodyBytes: 0,
+  belongsTo: () => {},
+  reserve: (bytes) => {
+    if (reserved + bytes > most) return false;
+    reserved += bytes;
+    return true;
+  },
+  release: () => {
+    reserved = 0;
+  },
+};
+
+beforeEach(async () => {
+  [reserved, most, messages] = [0, Number.POSITIVE_INFINITY, []];
+  full.mockClear();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const accepted = once(server, 'upgrade').then(([incoming, socket, head]) => {
+    holder = acceptHolder(
+      { incoming, socket, head, headers: [], protocol: undefined },
+      1024 * 1024,
+    ) as WebSocket;
+    holder.on('message', (data: Buffer) => messages.push(data.length));
+    reserveUnfinished(holder, memory, full);
+  });
+  client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => {});
+  client.write(
+    'GET / HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+  );
+  await accepted;
+});
+afterEach(async () => {
+  client.destroy();
+  holder.terminate();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** A frame of text, with a mask of zeros. */
+function frame(length: number, opcode = 1, fin = true): Buffer {
+  const head = Buffer.from([(fin ? 0x80 : 0) | opcode, 0x80 | 126, length >> 8, length & 0xff, 0, 0, 0, 0]);
+  return Buffer.concat([head, Buffer.alloc(length, 'x')]);
+}
+const send = (bytes: Buffer) => client.write(bytes);
+const seen = (check: () => boolean) => vi.waitFor(() => expect(check()).toBe(true), 10_000);
+
+test('a message that is not whole is reserved, and nothing stays reserved once it is whole', async () => {
+  const bytes = frame(50_000);
+  send(bytes.subarray(0, -1));
+  await seen(() => reserved >= 50_000);
+  send(bytes.subarray(-1));
+  await seen(() => messages.length === 1);
+  expect(reserved).toBe(0);
+});
+
+test('fragments are reserved with the pings between them, because they keep the same chunks', async () => {
+  const ping = Buffer.from([0x89, 0x80, 0, 0, 0, 0]);
+  send(Buffer.concat([frame(1_000, 1, false), ...Array.from({ length: 1_000 }, () => ping)]));
+  await seen(() => reserved >= 7_000);
+  send(frame(1_000, 0));
+  await seen(() => messages.length === 1);
+  expect(messages).toEqual([2_000]);
+  expect(reserved).toBe(0);
+});
+
+test('the beginning of a message in the last piece of another one is reserved', async () => {
+  const bytes = frame(30_000);
+  send(Buffer.concat([bytes, bytes.subarray(0, 100)]));
+  await seen(() => messages.length === 1 && reserved > 0);
+  send(bytes.subarray(100));
+  await seen(() => messages.length === 2);
+  expect(reserved).toBe(0);
+});
+
+test('where there is no memory it says so once, and frees what it has when the socket closes', async () => {
+  most = 20_000;
+  const bytes = frame(60_000);
+  send(bytes.subarray(0, 10_000));
+  await seen(() => reserved >= 10_000);
+  for (let i = 1; i < 5; i++) send(bytes.subarray(i * 10_000, i * 10_000 + 10_000));
+  await seen(() => full.mock.calls.length > 0);
+  expect(reserved).toBeLessThanOrEqual(most);
+  expect(full).toHaveBeenCalledTimes(1);
+  client.destroy();
+  await seen(() => reserved === 0);
+});
