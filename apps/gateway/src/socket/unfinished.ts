@@ -7,7 +7,7 @@ const STEP_BYTES = 4 * 1024;
 
 /**
  * Reserves the memory of a holder's messages that are not whole yet, as that of bodies. Whole ones are reserved by their turns.
- * @param full called when there is no memory. What has come stays reserved until the socket closes.
+ * @param full called when there is no memory. All that has come stays reserved until the socket closes.
  */
 export function reserveUnfinished(holder: WebSocket, memory: Reservation, full: () => void): void {
   let reserved = 0;
