@@ -35,7 +35,7 @@ function compilable(schema: object): object {
 
 /** The part of an answer that the document lacks; undefined when it has every part. */
 export function undocumented({ method, path, status, headers, text }: Answered): string | undefined {
-  if (method === 'HEAD' || OPERATORS.has(path)) return undefined;
+  if (method === 'HEAD' || NO_PART_OF_THE_API.test(path)) return undefined;
   const route = routeOf(method, path);
   // Other paths have no route. A caller without a valid key gets 401 there, not 404.
   if (!route) return [401, 404, 405, 413].includes(status) ? judge(ERROR, text) : `${status} from no route`;
@@ -56,8 +56,8 @@ export function undocumented({ method, path, status, headers, text }: Answered):
   return codes.includes(code) ? undefined : `${code} is not documented`;
 }
 
-/** For who runs the service: no part of the API. */
-const OPERATORS = new Set(['/healthz', '/readyz', '/openapi.json', '/docs', '/docs/scalar.js']);
+/** For who runs the service, and for readers of the documentation. */
+const NO_PART_OF_THE_API = /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|llms(-full)?\.txt)$/;
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 

@@ -213,9 +213,9 @@ describe('an operation answers as documented', () => {
   );
 });
 
-describe('the page at /docs', () => {
+describe('the page at /docs/api', () => {
   test('runs Scalar and one script of its own, in a sandbox that connects to nothing', async () => {
-    const answer = await fetch(`${stack.issuerUrl}/docs`);
+    const answer = await fetch(`${stack.issuerUrl}/docs/api`);
     const text = await answer.text();
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     const scripts = Array.from(
@@ -225,7 +225,7 @@ describe('the page at /docs', () => {
     expect(scripts.map(({ tag }) => tag.trim().replace(/ data-configuration="[^"]*"/, ''))).toEqual([
       '',
       'id="api-reference" type="application/json"',
-      'src="docs/scalar.js"',
+      'src="api/scalar.js"',
     ]);
     const own = createHash('sha256')
       .update(scripts[0]?.body ?? '')
@@ -237,7 +237,7 @@ describe('the page at /docs', () => {
   });
 
   test('is the same with gzip and without, and so is Scalar', async () => {
-    for (const path of ['/docs', '/docs/scalar.js']) {
+    for (const path of ['/docs/api', '/docs/api/scalar.js']) {
       const [zipped, plain] = await Promise.all(
         ['gzip', 'identity'].map((coding) =>
           fetch(`${stack.issuerUrl}${path}`, { headers: { 'accept-encoding': coding } }),
@@ -250,7 +250,7 @@ describe('the page at /docs', () => {
   });
 
   test('has every operation, tag and event of the OpenAPI document', async () => {
-    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs/api`)).text());
     const own = JSON.parse(JSON.stringify(describeApi(ROUTES, stack.issuerUrl)));
     expect(document).toMatchObject({ info: own.info, paths: own.paths, webhooks: own.webhooks });
     expect(document.tags.slice(0, own.tags.length)).toEqual(own.tags);
@@ -260,13 +260,13 @@ describe('the page at /docs', () => {
   });
 
   test('is valid OpenAPI 3.1 with the routes of the gateway', async () => {
-    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs/api`)).text());
     const { errors } = await new Validator().validate(document as unknown as Record<string, unknown>);
     expect(errors).toBeUndefined();
   });
 
   test('describes only routes that the gateway has', async () => {
-    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs/api`)).text());
     const routes = Object.entries(document.paths).filter(([, { servers }]) => servers !== undefined);
     expect(routes.length).toBeGreaterThan(3);
     expect((await fetch(`${stack.gatewayUrls[0]}/none`)).status).toBe(404);

@@ -3,6 +3,7 @@ import { extname, join, sep } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RefusedError } from '@presign/schema';
 import type { Context, Hono } from 'hono';
+import { pagePolicy } from '../answers/page-policy.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 
 type Files = {
@@ -14,7 +15,7 @@ type Files = {
 /** Serves the built console below `/console/`. Without a folder there is no console. */
 export function serveConsole(app: Hono<IssuerEnv>, { consoleDir, gatewayUrl }: Files): void {
   if (consoleDir === undefined) return;
-  const policy = policyOf(new URL(gatewayUrl).origin);
+  const policy = pagePolicy(new URL(gatewayUrl).origin);
   let files: ReadonlyMap<string, Asset> | undefined;
   const assets = () => {
     files ??= readAssets(consoleDir);
@@ -81,21 +82,3 @@ function send(c: Context<IssuerEnv>, asset: Asset, policy: string): Response {
     ...(isHashed && { 'cache-control': 'public, max-age=31536000, immutable' }),
   });
 }
-
-/**
- * The page runs and loads only files of the issuer. It talks to the issuer, and to the gateway to try a URL. It is shown in no frame, sends
- * no form by itself, and writes no HTML from text (Trusted Types).
- */
-const policyOf = (gateway: string): string =>
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    `connect-src 'self' ${gateway}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join('; ');

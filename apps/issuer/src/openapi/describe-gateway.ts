@@ -1,13 +1,28 @@
-/** The pages of the gateway's routes, and the tags that they are in `/docs`. */
-export const GATEWAY_PAGES = {
-  'docs/reference/calls.md': 'LLM calls',
-  'docs/reference/mcp.md': 'MCP calls',
+import type { OpenApi } from './describe-api.ts';
+
+/** The tags of the gateway's routes. Links are relative to the page at `/docs/api`. */
+const GATEWAY_TAGS = {
+  'LLM calls':
+    'Calls of a provider through an issued URL. [LLM calls](reference/calls) has their checks, changes and charges.',
+  'MCP calls':
+    'Calls of an MCP server through a bundle. [MCP calls](reference/mcp) has transports, charges and refusals.',
 } as const;
 
-type Tag = (typeof GATEWAY_PAGES)[keyof typeof GATEWAY_PAGES];
+type Tag = keyof typeof GATEWAY_TAGS;
+
+/** The document of `/docs/api`: the issuer's own, and the routes of the gateway. */
+export const describeBoth = (api: OpenApi, gatewayUrl: string): object => ({
+  ...api,
+  tags: [...api.tags, ...Object.entries(GATEWAY_TAGS).map(([name, description]) => ({ name, description }))],
+  paths: { ...api.paths, ...describeGateway(gatewayUrl) },
+  'x-tagGroups': [
+    { name: 'Issuer', tags: api.tags.map(({ name }) => name) },
+    { name: 'Gateway', tags: Object.keys(GATEWAY_TAGS) },
+  ],
+});
 
 /** The routes of the gateway as OpenAPI has them. Providers and MCP servers choose their own bodies. */
-export const describeGateway = (gatewayUrl: string): Record<string, object> => {
+const describeGateway = (gatewayUrl: string): Record<string, object> => {
   const servers = [{ url: gatewayUrl, description: 'The gateway.' }];
   return {
     '/llm/t/{token}/{path}': {

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import axe from 'axe-core';
 import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { takePicture } from '../console/console-page.ts';
 import { cookieOf } from '../console/console-stack.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -17,7 +16,7 @@ const OF_SCALAR = [
   'scrollable-region-focusable',
 ];
 
-describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the console', () => {
+describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the console', () => {
   let stack: Stack;
   let browser: Browser;
   let page: Page;
@@ -27,7 +26,7 @@ describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the conso
 
   beforeAll(async () => {
     [stack, browser] = await Promise.all([startStack({ providers: {} }), openChromium()]);
-    address = `${stack.issuerUrl}/docs`;
+    address = `${stack.issuerUrl}/docs/api`;
     page = await openDocs('light');
   });
   afterAll(async () => {
@@ -46,25 +45,14 @@ describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the conso
     });
     opened.on('pageerror', (error) => problems.push(error.message));
     await opened.goto(address);
-    await opened.getByRole('complementary').getByRole('link', { name: 'Quickstart' }).waitFor();
+    await opened.getByRole('complementary').getByRole('link', { name: 'Issuing' }).waitFor();
     return opened;
   }
 
   const inNavigation = (name: string | RegExp) =>
     page.getByRole('complementary').getByRole('link', { name, exact: true });
 
-  test('quickstart, authentication, routes of the gateway, operations and guides are in one navigation', async () => {
-    for (const [name, text] of [
-      ['Quickstart', 'npx -y pnpm@12 start'],
-      ['Authentication', 'Backends call the issuer with an API key.'],
-      ['Share a budget among URLs', 'Give each user a budget'],
-      ['OpenAI', 'baseURL'],
-      ['Rate limits', 'Tokens a minute'],
-    ] as const) {
-      await inNavigation(name).click();
-      await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
-      await page.getByRole('main').getByText(text).first().waitFor();
-    }
+  test('operations of the issuer and routes of the gateway are in one navigation', async () => {
     for (const [tag, operation, path] of [
       ['Issuing', /^Issue a signed URL/, '/v1/presign'],
       ['LLM calls', /^Call the provider/, '/llm/t/{token}/{path}'],
@@ -74,27 +62,15 @@ describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the conso
       await page.getByRole('heading', { level: 3, name: operation }).waitFor();
       await page.getByRole('main').getByText(path).first().waitFor();
     }
-    await takePicture(page, 'docs-page', 480, 1024);
   });
 
-  test('every link on a page leads to a page of the navigation', async () => {
-    const text = await (await fetch(address)).text();
-    const links = new Set(Array.from(text.matchAll(/\]\((#[^)]*)\)/g), ([, link]) => link));
-    const entries = await page
-      .getByRole('complementary')
-      .getByRole('link')
-      .evaluateAll((all) => all.map((each) => each.getAttribute('href')));
-    expect(links.size).toBeGreaterThan(40);
-    expect([...links].filter((link) => !entries.includes(link ?? ''))).toEqual([]);
-    // Links to files of the repository would lead nowhere.
-    expect(text.match(/\]\((?!#tag\/|https?:|openapi\.json\))[^)\s]*\)/g)).toBeNull();
-  });
-
-  test('a link in the text leads to its page', async () => {
-    await inNavigation('LLM calls').click();
-    await page.getByRole('main').getByRole('link', { name: 'Errors', exact: true }).first().click();
-    await page.waitForURL(`${address}#tag/errors`);
-    await page.getByRole('heading', { level: 2, name: 'Errors', exact: true }).waitFor();
+  test('a link in the text leads to a page of the reference', async () => {
+    const opened = await openDocs('light');
+    await opened.getByRole('complementary').getByRole('link', { name: 'LLM calls', exact: true }).click();
+    await opened.getByRole('main').getByRole('link', { name: 'LLM calls', exact: true }).click();
+    await opened.waitForURL(`${stack.issuerUrl}/docs/reference/calls`);
+    await opened.getByRole('heading', { level: 1, name: 'Calls' }).waitFor();
+    await opened.context().close();
   });
 
   test('the page has an origin, a storage and cookies of its own, and can reach no address', async () => {
@@ -102,7 +78,7 @@ describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the conso
     await expect(page.evaluate('document.cookie')).rejects.toThrow('sandboxed');
     await expect(page.evaluate(`fetch('${stack.issuerUrl}/v1/limits')`)).rejects.toThrow('Failed to fetch');
     expect(problems.splice(0).every((problem) => problem.includes('Content Security Policy'))).toBe(true);
-    const script = requests.find((request) => request.url().endsWith('/docs/scalar.js'));
+    const script = requests.find((request) => request.url().endsWith('/docs/api/scalar.js'));
     expect(await script?.allHeaders()).not.toHaveProperty('cookie');
     expect(await page.context().cookies()).toHaveLength(1);
   });

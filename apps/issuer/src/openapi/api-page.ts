@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
-import type { Context, Hono } from 'hono';
+import type { Hono } from 'hono';
+import { type Kept, keep, sendKept } from '../answers/send-kept.ts';
+import { SCALAR } from '../docs/files.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import type { Route } from '../middleware/route.ts';
 import { describeApi, type OpenApi } from './describe-api.ts';
-import { describeDocs, SCALAR } from './describe-docs.ts';
+import { describeBoth } from './describe-gateway.ts';
 
-const zip = promisify(gzip);
-const unzip = promisify(gunzip);
-
-/** `/openapi.json`: the OpenAPI document. `/docs`: Scalar's page of it, with the guides. Neither needs an API key. */
+/** `/openapi.json`: the OpenAPI document. `/docs/api`: Scalar's page of it, with the gateway's routes. Neither needs an API key. */
 export function reference(
   app: Hono<IssuerEnv>,
   routes: Readonly<Record<string, Route>>,
@@ -23,52 +20,41 @@ export function reference(
     made ??= describeApi(routes, issuerUrl);
     return made;
   };
-  let page: Promise<Buffer> | undefined;
-  let scalar: Promise<Buffer> | undefined;
-  const makePage = async () => zip(docsPage(await describeDocs(api(), gatewayUrl)));
-  const readScalar = async () => zip(await readFile(SCALAR));
+  let page: Promise<Kept> | undefined;
+  let scalar: Promise<Kept> | undefined;
 
   app.get('/openapi.json', (c) => c.json(api()));
-  app.get('/docs', async (c) => {
-    page ??= makePage();
-    return send(c, await page, {
+  app.get('/docs/api', async (c) => {
+    page ??= keep(apiPage(describeBoth(api(), gatewayUrl)), {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': DOCS_POLICY,
+      'content-security-policy': POLICY,
     });
+    return sendKept(c, await page);
   });
-  app.get('/docs/scalar.js', async (c) => {
-    scalar ??= readScalar();
-    return send(c, await scalar, {
-      'content-type': 'text/javascript; charset=utf-8',
-      'cache-control': 'public, max-age=3600',
-    });
-  });
-}
-
-/** Answers with gzip if the client takes it. Only the zipped form is kept, which is a quarter of the other. */
-async function send(c: Context, zipped: Buffer, headers: Record<string, string>): Promise<Response> {
-  const takesGzip = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
-  const body = new Uint8Array(takesGzip ? zipped : await unzip(zipped));
-  return c.body(body, 200, {
-    ...headers,
-    vary: 'accept-encoding',
-    ...(takesGzip && { 'content-encoding': 'gzip' }),
+  app.get('/docs/api/scalar.js', async (c) => {
+    scalar ??= readFile(SCALAR).then((bytes) =>
+      keep(bytes, {
+        'content-type': 'text/javascript; charset=utf-8',
+        'cache-control': 'public, max-age=3600',
+      }),
+    );
+    return sendKept(c, await scalar);
   });
 }
 
 /** Scalar reads the document and its settings from the element with this id. The document is in the page, so nothing is fetched. */
-const docsPage = (document: object): string => `<!doctype html>
+const apiPage = (document: object): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Presign</title>
+<title>The API · Presign</title>
 </head>
 <body>
-<noscript>This page needs JavaScript. <a href="openapi.json">The OpenAPI document</a> does not.</noscript>
+<noscript>This page needs JavaScript. <a href="../openapi.json">The OpenAPI document</a> does not.</noscript>
 <script>${STORAGE}</script>
 <script id="api-reference" type="application/json" data-configuration="${escaped(JSON.stringify(SETTINGS))}">${JSON.stringify(document).replaceAll('<', '\\u003c')}</script>
-<script src="docs/scalar.js"></script>
+<script src="api/scalar.js"></script>
 </body>
 </html>
 `;
@@ -86,9 +72,8 @@ const SETTINGS = {
   hideTestRequestButton: true,
   documentDownloadType: 'none',
   hideModels: true,
-  // A guide has no second column, and words of tables stay whole.
-  customCss:
-    '.section-column:empty { display: none } .markdown :is(th, td, td code) { overflow-wrap: normal; word-break: normal }',
+  // A tag with a text and no operation has no second column.
+  customCss: '.section-column:empty { display: none }',
 };
 
 /** A sandboxed page has no storage: reading `localStorage` throws (HTML, "Web storage"). Scalar's settings last as long as the page. */
@@ -107,7 +92,7 @@ const STORAGE = `for (const name of ['localStorage', 'sessionStorage']) {
  * It may run Scalar and the script above, and connect to nothing. Scalar writes its styles into the page. `'self'` is the origin that the
  * page came from, also in a sandbox (CSP 3 §2.2.2).
  */
-const DOCS_POLICY = [
+const POLICY = [
   'sandbox allow-scripts',
   "default-src 'none'",
   `script-src 'self' 'sha256-${createHash('sha256').update(STORAGE).digest('base64')}'`,
