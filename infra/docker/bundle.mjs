@@ -29,6 +29,12 @@ const migrationsBesideCode = {
   },
 };
 
+/** What the pages at /docs are made of. `.dockerignore` lets these into the image. */
+const DOCS = [
+  ...['README.md', 'SECURITY.md', 'CHANGELOG.md', 'packages/providers/README.md'],
+  ...['README.md', 'performance.svg', 'adr', 'guides', 'images', 'reference'].map((name) => `docs/${name}`),
+];
+
 const { scripts } = JSON.parse(await readFile(resolve(app, 'package.json'), 'utf8'));
 const entryPoints = ENTRY_POINTS.filter((name) => name === 'main' || name in scripts).map((name) =>
   resolve(app, `src/${name}.ts`),
@@ -76,13 +82,12 @@ if (workers.length > 0) {
   }
 }
 if (app.endsWith('issuer')) {
-  // The page at /docs is made of these.
+  // The pages at /docs are made of these.
   const files = resolve(dist, 'docs-files');
   const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
   await cp(resolve(app, scalar), resolve(files, 'scalar.js'));
-  for (const name of ['README.md', 'docs/README.md', 'docs/guides', 'docs/reference']) {
-    await cp(resolve(app, '../..', name), resolve(files, name), { recursive: true });
-  }
+  await cp(resolve(app, 'src/docs/assets'), resolve(files, 'assets'), { recursive: true });
+  for (const name of DOCS) await cp(resolve(app, '../..', name), resolve(files, name), { recursive: true });
 }
 await cp(resolve(packages, 'schema/migrations'), resolve(dist, 'migrations'), { recursive: true });
 // The code is ES modules wherever dist/ is copied to.

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('what the image contains is enough for /docs, away from the repository', async () => {
+test('what the bundle contains is enough for /docs, away from the repository', async () => {
   const port = await freePort();
   // Its stores do not answer, and /docs needs none.
   const issuer = run([join(folder, 'dist/main.js')], {
@@ -28,19 +28,24 @@ test('what the image contains is enough for /docs, away from the repository', as
     ...{ TOKEN_SIGNING_KEY: generateSigningKey(), ENCRYPTION_KEYS: generateEncryptionKey('k1') },
   });
   const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
-  const page = await eventually(() => ask('/docs').catch(() => undefined));
-  const text = await page.text();
-  expect([page.status, text]).toEqual([200, expect.stringContaining('"name":"Quickstart"')]);
-  for (const title of [
-    'Authentication',
-    'LLM calls',
-    'Share a budget among URLs',
-    'Anthropic',
-    'Upgrade',
-    'Errors',
-  ])
-    expect(text).toContain(`"name":"${title}"`);
-  const scalar = await ask('/docs/scalar.js');
+  const page = await eventually(() => ask('/docs/').catch(() => undefined));
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('<h1 id="documentation">')]);
+  const api = await ask('/docs/api');
+  expect([api.status, await api.text()]).toEqual([200, expect.stringContaining('"name":"LLM calls"')]);
+  const scalar = await ask('/docs/api/scalar.js');
   expect([scalar.status, (await scalar.text()).length > 1_000_000]).toEqual([200, true]);
+  // All pages, and the pictures and assets that they load.
+  const full = await ask('/llms-full.txt');
+  expect([full.status, await full.text()]).toEqual([
+    200,
+    expect.stringContaining('# Share a budget among URLs'),
+  ]);
+  const guide = await (await ask('/docs/guides/console')).text();
+  const loaded = Array.from(
+    guide.matchAll(/(?:src|rel="(?:stylesheet|icon)" href)="([^"]+)"/g),
+    ([, link = '']) => link,
+  );
+  expect(loaded.length).toBeGreaterThan(5);
+  for (const link of loaded) expect([link, (await ask(`/docs/guides/${link}`)).status]).toEqual([link, 200]);
   issuer.kill('SIGKILL');
 });

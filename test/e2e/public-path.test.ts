@@ -187,16 +187,36 @@ describe.each(TABLE)(
     });
 
     test.skipIf(!program)('the reference page and the OpenAPI document name the public URL', async () => {
-      const page = await (await request(`${issuerUrl}/docs`)).body.text();
+      const page = await (await request(`${issuerUrl}/docs/api`)).body.text();
       expect(page).toContain(`"servers":[{"url":"${issuerUrl}"`);
       expect(page).toContain(`"servers":[{"url":"${gatewayUrl}"`);
       const script = await request(
-        new URL(/src="(docs\/scalar\.js)"/.exec(page)?.[1] ?? '', `${issuerUrl}/docs`),
+        new URL(/src="(api\/scalar\.js)"/.exec(page)?.[1] ?? '', `${issuerUrl}/docs/api`),
       );
       expect([script.statusCode, (await script.body.text()).length > 1_000_000]).toEqual([200, true]);
-      const link = new URL(/href="(openapi\.json)"/.exec(page)?.[1] ?? '', `${issuerUrl}/docs`);
+      const link = new URL(/href="(\.\.\/openapi\.json)"/.exec(page)?.[1] ?? '', `${issuerUrl}/docs/api`);
       const document = (await (await request(link)).body.json()) as { servers: { url: string }[] };
       expect(document.servers.map(({ url }) => url)).toEqual([issuerUrl]);
+    });
+
+    test.skipIf(!program)('the documentation leads to its own pages, style and script', async () => {
+      const redirect = await request(`${issuerUrl}/docs`);
+      const contents = new URL(String(redirect.headers.location), `${issuerUrl}/docs`).href;
+      expect([redirect.statusCode, contents]).toEqual([308, `${issuerUrl}/docs/`]);
+      const page = new URL('guides/issue-a-url', contents);
+      const html = await (await request(page)).body.text();
+      const links = Array.from(html.matchAll(/(?:href|src)="([^"#]+)["#]/g), ([, link = '']) => link);
+      const own = [...new Set(links.map((link) => new URL(link, page).href))].filter((link) =>
+        link.startsWith(new URL(issuerUrl).origin),
+      );
+      expect(own.length).toBeGreaterThan(60);
+      for (const link of own) {
+        const answer = await request(link);
+        expect([link, answer.statusCode]).toEqual([link, 200]);
+        await answer.body.dump();
+      }
+      const listed = await (await request(`${issuerUrl}/llms.txt`)).body.text();
+      expect(listed).toContain(`(${issuerUrl}/docs/guides/issue-a-url.md)`);
     });
   },
 );

@@ -16,12 +16,13 @@ import { getPath } from 'hono/utils/url';
 import { serveConsole } from './console/serve-console.ts';
 import { signIn } from './console/sign-in.ts';
 import type { IssuerDeps } from './deps.ts';
+import { serveDocs } from './docs/serve-docs.ts';
 import type { ApiKey, IssuerEnv } from './identity/caller.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
 import { countInTime } from './middleware/count-in-time.ts';
 import { answerError } from './middleware/errors.ts';
-import { reference } from './openapi/docs-page.ts';
+import { reference } from './openapi/api-page.ts';
 import { addHealthRoutes } from './readiness.ts';
 import { ROUTES } from './routes.ts';
 
@@ -81,9 +82,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.notFound((c) => refuse(noRoute(c), c));
 
   addHealthRoutes(app, deps);
-  reference(app, ROUTES, deps);
-  signIn(app, deps);
-  serveConsole(app, deps);
+  addPages(app, deps);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);
   const admitted = [authenticate(deps), limitRequests(deps)] as const;
   app.use('/v1/*', ...admitted);
@@ -93,8 +92,16 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   return app;
 }
 
+/** What people read in a browser. The documentation needs no API key, and the console signs in with one. */
+function addPages(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
+  reference(app, ROUTES, deps);
+  serveDocs(app, deps);
+  signIn(app, deps);
+  serveConsole(app, deps);
+}
+
 /** How the paths of the issuer begin. */
-const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json)/;
+const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json|llms(?:-full)?\.txt)/;
 
 function noRoute(c: Context): RefusedError {
   const methods = methodsOf(c.req.path);
@@ -110,7 +117,7 @@ function noRoute(c: Context): RefusedError {
   return new RefusedError({ code: 'method_not_supported' });
 }
 
-const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
+const NO_ROUTE = 'No route has this method and path. GET /docs/api lists all routes.';
 
 /** Paths of another version, which people mistype. */
 const MEANT = new Map([
@@ -118,7 +125,15 @@ const MEANT = new Map([
   ['/v2/presign', 'POST /v1/presign'],
 ]);
 
-const OPERATORS = ['/healthz', '/readyz', '/docs', '/docs/scalar.js', '/openapi.json'].map((path) => ({
+const OPERATORS = [
+  '/healthz',
+  '/readyz',
+  '/docs',
+  '/docs/api',
+  '/openapi.json',
+  '/llms.txt',
+  '/llms-full.txt',
+].map((path) => ({
   method: 'GET',
   path,
 }));
