@@ -40,6 +40,18 @@ describe.each(runnable)('$name', ({ page }) => {
   });
 });
 
+test('the TypeScript of the guide to issuing issues the URL that its curl issues', async () => {
+  const [program = ''] = codeIn(pageOf('issue-a-url.md'), 'ts');
+  const env = {
+    ISSUER_URL: `http://127.0.0.1:${local.issuerPort}`,
+    PRESIGN_API_KEY: local.keys.apiKey,
+  };
+  const url = await local.run(process.execPath, ['--input-type=module', '-e', program], env);
+  expect(url).toMatch(/\/llm\/t\/v4\.public\..*\/v1\/chat\/completions\n$/);
+  const left = (await (await fetch(url.replace('/v1/chat/completions\n', ''))).json()) as object;
+  expect(left).toMatchObject({ max_uses: 3, cost_limit: 50_000 });
+});
+
 test('the MCP client of the guide runs a tool', async () => {
   const { page } = guides.find(({ name }) => name === 'mcp-bundle.md') ?? { page: '' };
   const [issue = ''] = codeIn(page, 'bash').filter((command) => command.includes('/v2/mcp-presign'));
@@ -102,7 +114,8 @@ type Step = { readonly command: string; readonly shown: Fence | undefined };
 function stepsOf(fences: readonly Fence[]): readonly Step[] {
   return fences.flatMap(({ language, code }, place) => {
     if (language !== 'bash') return [];
-    const next = fences[place + 1];
+    // The same request in other languages may stand between a command and its output.
+    const next = fences.slice(place + 1).find((each) => !['python', 'ts'].includes(each.language));
     return [{ command: code, shown: next && ['json', ''].includes(next.language) ? next : undefined }];
   });
 }
