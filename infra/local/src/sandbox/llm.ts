@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { serve } from '@hono/node-server';
+import { serve, upgradeWebSocket, type WebSocketServerLike } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
+import { WebSocketServer } from 'ws';
 import { z } from 'zod';
-import { chatCompletions, embeddings, openaiError, openaiModels, responses } from './openai.ts';
+import { chatCompletions, embeddings, openaiError, openaiModels } from './openai.ts';
 import {
   Content,
   composeReply,
@@ -16,19 +17,21 @@ import {
   type SandboxReply,
   textOf,
 } from './reply.ts';
+import { responses } from './responses.ts';
+import { responsesSocket } from './responses-socket.ts';
 
 export type SandboxLlm = {
   /** The origin, without a path. */
   url: string;
-  /** How many POST requests have arrived, the refused ones too. */
+  /** How many POST requests and turns of sockets have arrived, the refused ones too. */
   calls(): number;
   close(): Promise<void>;
 };
 
 /**
  * Starts an LLM provider that needs no network and no account, for a first try and for tests. It speaks the
- * dialects of OpenAI (chat completions, responses, embeddings) and Anthropic (messages), streamed or not, and
- * takes any key that begins with `sk-sandbox`.
+ * dialects of OpenAI (chat completions, responses, embeddings) and Anthropic (messages), streamed or not, responses over a
+ * WebSocket, too, and takes any key that begins with `sk-sandbox`.
  */
 export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Promise<SandboxLlm> {
   let calls = 0;
@@ -36,7 +39,10 @@ export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Pr
     calls += 1;
     return `sandbox${calls}`;
   });
-  const server = serve({ fetch: app.fetch, hostname: host, port });
+  const sockets = new WebSocketServer({ noServer: true });
+  // The class of `ws` does not fit the type where optional properties are exact.
+  const websocket = { server: sockets as WebSocketServerLike };
+  const server = serve({ fetch: app.fetch, hostname: host, port, websocket });
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the sandbox listens on no port');
@@ -45,6 +51,7 @@ export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Pr
     calls: () => calls,
     close: () =>
       new Promise((resolve) => {
+        for (const socket of sockets.clients) socket.terminate();
         server.close(() => resolve());
         if ('closeAllConnections' in server) server.closeAllConnections();
       }),
@@ -60,17 +67,19 @@ const STATUS = {
   unknown_model: 404,
   unknown_path: 404,
   overloaded: 503,
+  unknown_response: 400,
 } as const;
 
 type Endpoint = (body: unknown, id: string) => SandboxAnswer;
 
-const endpoints = (): Record<string, Endpoint> => ({
-  '/v1/chat/completions': chatCompletions,
-  '/v1/responses': responses,
-  '/v1/embeddings': embeddings,
-  '/v1/messages': messages,
-  '/v1/messages/count_tokens': countMessageTokens,
-});
+const endpoints = () =>
+  ({
+    '/v1/chat/completions': chatCompletions,
+    '/v1/responses': responses(),
+    '/v1/embeddings': embeddings,
+    '/v1/messages': messages,
+    '/v1/messages/count_tokens': countMessageTokens,
+  }) satisfies Record<string, Endpoint>;
 
 function createSandbox(nextId: () => string): Hono {
   const app = new Hono();
@@ -78,7 +87,17 @@ function createSandbox(nextId: () => string): Hono {
     if (!hasKey(c)) return refuse(c, NO_KEY, 'models');
     return c.json(isAnthropic(c) ? anthropicModels() : openaiModels());
   });
-  for (const [path, answer] of Object.entries(endpoints())) {
+  const all = endpoints();
+  app.get(
+    '/v1/responses',
+    async (c, next) => (hasKey(c) ? next() : refuse(c, NO_KEY, nextId())),
+    upgradeWebSocket(() => {
+      const answer = (body: unknown) => all['/v1/responses'](body, nextId());
+      const onMessage = responsesSocket(answer, ({ refused }) => STATUS[refused], PAUSE_BETWEEN_EVENTS_MS);
+      return { onMessage: ({ data }, socket) => onMessage(data, socket) };
+    }),
+  );
+  for (const [path, answer] of Object.entries(all)) {
     app.post(path, async (c) => {
       const id = nextId();
       if (!hasKey(c)) return refuse(c, NO_KEY, id);
@@ -173,6 +192,7 @@ function anthropicError({ refused, message }: SandboxRefusal, id: string): objec
     unknown_model: 'not_found_error',
     unknown_path: 'not_found_error',
     overloaded: 'overloaded_error',
+    unknown_response: 'not_found_error',
   }[refused];
   return { type: 'error', error: { type, message }, request_id: `req_${id}` };
 }

@@ -58,6 +58,8 @@ export function textOf(content: z.infer<typeof Content>): string {
   return typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('');
 }
 
+export const unixSeconds = (): number => Math.floor(Date.now() / 1000);
+
 const BYTES_A_TOKEN = 4;
 
 /** Cut between characters: a byte that continues one (10xxxxxx) never comes first. */
@@ -74,7 +76,13 @@ export type SandboxEvent = { event?: string; data: object | '[DONE]' };
 export type SandboxAnswer = { json: object } | { events: SandboxEvent[] } | SandboxRefusal;
 
 export type SandboxRefusal = {
-  refused: 'unauthenticated' | 'invalid' | 'unknown_model' | 'unknown_path' | 'overloaded';
+  refused:
+    | 'unauthenticated'
+    | 'invalid'
+    | 'unknown_model'
+    | 'unknown_path'
+    | 'unknown_response'
+    | 'overloaded';
   message: string;
   param?: string;
 };
