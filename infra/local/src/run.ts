@@ -23,7 +23,7 @@ import { lockFolder } from './engines/lock-folder.ts';
 import type { LocalEnv } from './env.ts';
 import { startSandboxLlm } from './sandbox/llm.ts';
 import { startSandboxMcp } from './sandbox/mcp.ts';
-import { SANDBOX_PRICES } from './sandbox/reply.ts';
+import { SANDBOX_MODELS, SANDBOX_PRICES, SANDBOX_WINDOW } from './sandbox/reply.ts';
 import { writeSample } from './sandbox/sample.ts';
 
 /** Issuer and gateway in one process. */
@@ -211,6 +211,7 @@ const sandboxProvider = (baseUrl: string): object => ({
   extends: ['openai', 'anthropic'],
   base_url: baseUrl,
   pricing: SANDBOX_PRICES,
+  context_windows: Object.fromEntries(SANDBOX_MODELS.map((model) => [model, SANDBOX_WINDOW])),
 });
 
 /** The operator's providers and the sandbox, as the gateway and the issuer take them. */

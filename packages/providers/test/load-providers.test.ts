@@ -4,6 +4,7 @@ import {
   BUNDLED_KNOWLEDGE,
   costsNothing,
   loadProviders,
+  modelFacts,
   ProvidersFileError,
 } from '../src/index.ts';
 
@@ -43,6 +44,18 @@ describe('a providers file', () => {
       ]),
     });
     expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
+  });
+
+  it('states the context windows of models that are its own, so that input outside of a body has a bound', () => {
+    const windows = { 'model-x': 32_000 };
+    const provider = load({
+      acme: { extends: 'openai', base_url: 'https://a.example', context_windows: windows },
+    }).get('acme');
+    if (!provider) throw new Error('no provider');
+    const unknown = { contextWindow: undefined, maxOutput: undefined, reasoning: true };
+    expect(modelFacts(provider, 'model-x')).toEqual({ ...unknown, contextWindow: 32_000 });
+    for (const other of ['gpt-4o', 'model-y', 'constructor'])
+      expect(modelFacts(provider, other)).toEqual(unknown);
   });
 
   it.each([
@@ -144,6 +157,8 @@ describe('a providers file', () => {
     ['a price that is no whole number', priced({ input: 0.5 }), 'acme.pricing.x.input'],
     ['a negative price', priced({ output: -1 }), 'acme.pricing.x.output'],
     ['a price beyond exact integers', priced({ output: 2 ** 53 }), 'acme.pricing.x.output'],
+    ['a window of a built-in', { groq: { context_windows: { x: 1 } } }, 'groq.context_windows'],
+    ['a window of nothing', acme({ context_windows: { x: 0 } }), 'acme.context_windows.x'],
     ['a price as text', priced({ cache_read: '1' }), 'acme.pricing.x.cache_read'],
     ['an unknown rate', priced({ cached: 1 }), 'acme.pricing.x.cached'],
     ['a price without a rate', acme({ pricing: { x: {} } }), 'acme.pricing.x: expected at least one rate'],

@@ -27,6 +27,9 @@ export const SANDBOX_PRICES = {
 } as const;
 export const SANDBOX_MODELS = Object.keys(SANDBOX_PRICES);
 
+/** The tokens that each of them reads at most, as `PROVIDERS_FILE` states it. */
+export const SANDBOX_WINDOW = 128_000;
+
 /** A message's content in every dialect: text, or parts of which some have text. */
 export const Content = z
   .union([z.string(), z.array(z.looseObject({ text: z.string().nullish() }))])

@@ -8,7 +8,7 @@ import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../fa
 import { isJsonObject } from '../json.ts';
 import { printable } from '../kept/listed.ts';
 import { checkCallPath } from '../path.ts';
-import type { Provider } from '../provider.ts';
+import type { ModelRows, Provider } from '../provider.ts';
 import { isCostlyCount } from '../usage/costly-counts.ts';
 import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
 import { strictest, type VendorRules } from '../vendor-rules.ts';
@@ -166,6 +166,10 @@ const entrySchema = z.strictObject({
     .record(z.string().min(1), modelPrice)
     .transform((prices) => new Map(Object.entries(prices)))
     .optional(),
+  context_windows: z
+    .record(z.string().min(1), z.int('expected a whole number of tokens').min(1, 'expected at least 1'))
+    .transform((windows) => new Map(Object.entries(windows)))
+    .optional(),
   answer_headers: z
     .array(answerHeader)
     .max(ANSWER_HEADERS_MAX, `expected at most ${ANSWER_HEADERS_MAX} names`)
@@ -203,6 +207,9 @@ function providerOf(
   if (entry.deployments && !base.namesDeployments) {
     throw new ProvidersFileError(`${id}.deployments: only azure-openai and what extends it has deployments`);
   }
+  if (entry.context_windows && builtIn !== undefined) {
+    throw new ProvidersFileError(`${id}.context_windows: ${id} is built in and has its own`);
+  }
   return {
     ...(entry.base_url === undefined ? base : movedTo(entry.base_url, base)),
     ...(credential.scheme === 'service account' && {
@@ -212,6 +219,7 @@ function providerOf(
     baseUrl: entry.base_url ?? base.baseUrl,
     rules: withDeclared(base.rules, entry),
     ...(entry.pricing && { pricing: entry.pricing }),
+    ...(entry.context_windows && { models: rowsWith(entry.context_windows) }),
     ...(entry.deployments && {
       deployments: entry.deployments,
       modelRow: (model: string) => entry.deployments?.get(model) ?? model,
@@ -219,6 +227,10 @@ function providerOf(
     answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
 }
+
+/** Only the window is known: such a model may write as much as fits, and may think. */
+const rowsWith = (windows: ReadonlyMap<string, number>): ModelRows =>
+  Object.fromEntries([...windows].map(([model, window]) => [model, [window, undefined, 'thinks']]));
 
 /** A provider at an address of the operator. Another server than the vendor's own may not do what is known of those. */
 function movedTo(address: string, { originIn: _, isOwnHost, ...fixed }: Provider): Provider {
