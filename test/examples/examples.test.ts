@@ -8,6 +8,7 @@ import { readLocalEnv, runLocal } from '@presign/local';
 import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { audit, takePicture } from '../console/console-page.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { prepareDataFolder } from '../harness/embedded-template.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -153,32 +154,39 @@ describe.skipIf(!hasRequests)('the example python-backend', () => {
   });
 });
 
-describe('the example web-app', () => {
-  /** The program, which goes on until it is ended, and where its page is. */
-  async function serve(more: Env = {}) {
-    const address = `http://127.0.0.1:${await freePort()}`;
-    const settings = { ...env, WEB_APP_PORT: new URL(address).port, ...more };
-    const child = spawn(process.execPath, ['--import', 'tsx', 'web-app/main.ts'], {
-      cwd: EXAMPLES,
-      env: settings,
-    });
-    let output = '';
-    const note = (chunk: Buffer) => {
-      output += chunk.toString();
-    };
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', note);
-    const ended = once(child, 'close');
-    const close = async () => {
-      child.kill();
-      await ended;
-    };
-    await eventually(async () => output.includes('Try it at') || child.exitCode !== null || undefined);
-    return { address, child, ended, output: () => output, close };
-  }
+/** A program that goes on until it is ended, and where its page is. */
+async function serve(name: string, more: Env = {}) {
+  const address = `http://127.0.0.1:${await freePort()}`;
+  const settings = { ...env, WEB_APP_PORT: new URL(address).port, ...more };
+  const child = spawn(process.execPath, ['--import', 'tsx', `${name}/main.ts`], {
+    cwd: EXAMPLES,
+    env: settings,
+  });
+  let output = '';
+  const note = (chunk: Buffer) => {
+    output += chunk.toString();
+  };
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', note);
+  const ended = once(child, 'close');
+  const close = async () => {
+    child.kill();
+    await ended;
+  };
+  await eventually(async () => output.includes('Try it at') || child.exitCode !== null || undefined);
+  return { address, child, ended, output: () => output, close };
+}
 
+/** Everything that a page has asked for, with its headers. */
+function watch(page: Page) {
+  const asked: { url: string; headers: Record<string, string> }[] = [];
+  page.on('request', (request) => asked.push({ url: request.url(), headers: request.headers() }));
+  return asked;
+}
+
+describe('the example web-app', () => {
   let served: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {
-    served = await serve();
+    served = await serve('web-app');
   });
   afterAll(() => served.close());
 
@@ -189,7 +197,7 @@ describe('the example web-app', () => {
   });
 
   test('exits with a failure when the issuer refuses it', async () => {
-    const { child, ended, output } = await serve({ PRESIGN_API_KEY: 'wrong' });
+    const { child, ended, output } = await serve('web-app', { PRESIGN_API_KEY: 'wrong' });
     await ended;
     expect(child.exitCode).toBe(1);
     expect(output()).toContain('unauthenticated');
@@ -202,8 +210,7 @@ describe('the example web-app', () => {
       const browser = await openChromium();
       onTestFinished(leaveChromium);
       const page = await browser.newPage();
-      const asked: { url: string; headers: Record<string, string> }[] = [];
-      page.on('request', (request) => asked.push({ url: request.url(), headers: request.headers() }));
+      const asked = watch(page);
       await page.goto(address);
       for (const content of ['Hello', 'And again', 'Once more', 'Still there?', 'The fifth']) {
         expect(await say(page, content)).toMatch(new RegExp(`You said: ${content.replace('?', '\\?')}`));
@@ -220,6 +227,63 @@ describe('the example web-app', () => {
       }
       expect(JSON.stringify(asked)).not.toContain('sk-sandbox');
       expect(asked.filter(({ url }) => url === `${address}/chat-url`)).toHaveLength(1);
+    },
+  );
+});
+
+describe('the example socket-chat', () => {
+  let served: Awaited<ReturnType<typeof serve>>;
+  beforeAll(async () => {
+    served = await serve('socket-chat');
+  });
+  afterAll(() => served.close());
+
+  test('has had turns and met its cap, as its page does, by the time it says where that is', () => {
+    const { address, output } = served;
+    expect(output().match(/The model said, in \d+ pieces: /g)).toHaveLength(3);
+    expect(output()).toMatch(/Used 3 turns, spent \d+ microdollars\./);
+    expect(output()).toContain(`Try it at ${address}/`);
+  });
+
+  test.skipIf(!hasChromium)(
+    'has turns on one socket of its page in a browser, and says in words what is left and why no turn is',
+    async () => {
+      const browser = await openChromium();
+      onTestFinished(leaveChromium);
+      const page = await browser.newPage();
+      const asked = watch(page);
+      const sockets: { url: string; sent: string[] }[] = [];
+      page.on('websocket', (socket) => {
+        const sent: string[] = [];
+        sockets.push({ url: socket.url(), sent });
+        socket.on('framesent', ({ payload }) => sent.push(String(payload)));
+      });
+      await page.goto(served.address);
+      const send = async (content: string) => {
+        await page.fill('input', content);
+        await page.click('button');
+        await page.waitForSelector('button:enabled');
+        return [await page.textContent('#chat li:last-child'), await page.textContent('#left')];
+      };
+      const [first, left] = await send('Hello');
+      expect(first).toMatch(/You said: Hello$/);
+      expect(left).toMatch(/^2 of 3 turns left\. Spent \$0\.0000\d\d of \$0\.030000\.$/);
+      expect((await send('Do you remember?'))[0]).toMatch(/You said: Do you remember\?$/);
+      expect(sockets).toHaveLength(1);
+      // A turn sends what is new, and continues the response before it.
+      expect(sockets[0]?.sent[1]).toMatch(/"input":"Do you remember\?","previous_response_id":"resp_/);
+      await send('The third turn');
+      expect(await send('The fourth')).toEqual([
+        'uses_exhausted: This URL has no uses left (max_uses 3). Issue a new URL.',
+        expect.stringMatching(/^0 of 3 turns left\. Spent \$0\.0000\d\d of \$0\.030000\.$/),
+      ]);
+      expect(await audit(page)).toEqual([]);
+      await takePicture(page, 'socket-chat', 640);
+      // The gateway has closed that socket, and opens no other.
+      await eventually(async () => (await send('The fifth'))[0] === 'No turns are left (3 of 3 used).');
+      for (const { url } of sockets) expect(new URL(url).host).toBe(`127.0.0.1:${started.gatewayPort}`);
+      expect(JSON.stringify([asked, sockets])).not.toContain('sk-sandbox');
+      expect(asked.filter(({ url }) => url === `${served.address}/chat-url`)).toHaveLength(1);
     },
   );
 });

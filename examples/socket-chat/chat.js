@@ -1,0 +1,69 @@
+/** A chat over one socket. The page runs this as it stands. */
+export class Chat {
+  #url;
+  /** @type {WebSocket | undefined} */
+  #socket;
+  /** @type {string | undefined} */
+  #previous;
+
+  /** @param {string} url what the backend issued */
+  constructor(url) {
+    this.#url = url;
+  }
+
+  /**
+   * Asks the model. A turn sends only what is new: `previous_response_id` stands for the conversation before it.
+   * @param {string} input
+   * @param {(piece: string) => void} onPiece gets the answer piece by piece
+   */
+  async ask(input, onPiece) {
+    const socket = await this.#open();
+    const over = new Promise((resolve, reject) => {
+      socket.onmessage = ({ data }) => {
+        const { type, delta, response, error } = JSON.parse(data);
+        if (type === 'response.output_text.delta') onPiece(delta);
+        if (type === 'error') reject(new Error(error.message));
+        if (LAST.includes(type)) resolve(response.id);
+      };
+      socket.onclose = ({ code, reason }) => reject(new Error(`The socket closed: ${reason || code}`));
+    });
+    socket.send(JSON.stringify({ type: 'response.create', input, previous_response_id: this.#previous }));
+    this.#previous = await over;
+  }
+
+  /**
+   * What the URL allows, and what was used. To ask costs no use.
+   * @returns {Promise<{ max_uses: number, used: number, cost_limit: number, spent: number }>}
+   */
+  async left() {
+    const answer = await fetch(this.#url.replace('/v1/responses', ''));
+    const status = /** @type {any} */ (await answer.json());
+    if (!answer.ok) throw new Error(status.error.message);
+    return status;
+  }
+
+  close() {
+    this.#socket?.close();
+  }
+
+  /** The socket if it is open, else another one: a gateway that stops closes its sockets after the turn under way. */
+  async #open() {
+    if (this.#socket?.readyState === WebSocket.OPEN) return this.#socket;
+    const socket = new WebSocket(this.#url.replace(/^http/, 'ws'));
+    const isOpen = await new Promise((resolve) => {
+      socket.onopen = () => resolve(true);
+      socket.onerror = () => resolve(false);
+    });
+    if (!isOpen) throw new Error(await this.#whyRefused());
+    this.#socket = socket;
+    return socket;
+  }
+
+  /** A browser shows a page no answer to a handshake, so the page asks what is left. */
+  async #whyRefused() {
+    const { used, max_uses } = await this.left();
+    return used < max_uses ? 'The socket does not open.' : `No turns are left (${used} of ${max_uses} used).`;
+  }
+}
+
+const LAST = ['response.completed', 'response.incomplete', 'response.failed'];
