@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
+import { openSocket } from '../sockets/holder.ts';
 import { codeIn, type Fence, fencesIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
 
@@ -59,6 +60,27 @@ test('the MCP client of the guide runs a tool', async () => {
   await local.run('bash', ['-euc', local.here(`${start}\n${issue}`)]);
   const [client = ''] = codeIn(page, 'ts');
   expect(await local.run(process.execPath, ['--input-type=module', '-e', client])).toContain("text: '42'");
+});
+
+test('the JavaScript of the socket guide has turns, and the refusal of the next one is as the page shows it', async () => {
+  const page = pageOf('use-sockets.md');
+  const fences = fencesIn(page);
+  const [issue = ''] = codeIn(page, 'bash');
+  const at = fences.findIndex(({ language }) => language === 'js');
+  const urlOfAnother = async () => {
+    await local.run('bash', ['-euc', local.here(issue)]);
+    return (JSON.parse(readFileSync(join(local.folder, 'issued.json'), 'utf8')) as { url: string }).url;
+  };
+  const PRESIGNED_URL = await urlOfAnother();
+  const program = ['--input-type=module', '-e', fences[at]?.code ?? ''];
+  expect(await local.run(process.execPath, program, { PRESIGNED_URL })).toBe(fences[at + 1]?.code);
+
+  const { turn, socket } = await openSocket(await urlOfAnother());
+  const create = { type: 'response.create', model: 'sandbox-1', input: 'Hello' };
+  for (let i = 0; i < 2; i++) expect(await turn(create)).toMatchObject({ type: 'response.completed' });
+  const refusal = fences.find(({ code }) => code.includes('"type": "error"'))?.code ?? '';
+  expectSameShape(await turn(create), JSON.parse(refusal), '');
+  socket.close();
 });
 
 test('the usage of the guide has its calls once they are in the ledger', async () => {
