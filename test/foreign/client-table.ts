@@ -87,7 +87,7 @@ const EVERY_TOOLCHAIN = {
     java: ALL,
     openapiJava: ALL,
   },
-  ...{ uv: ALL, openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL },
+  ...{ uv: ALL, openapiLint: ALL, oapiCodegen: ALL, rust: ALL, agents: ALL, codex: ALL },
 };
 
 /** All clients of the foreign tests, whichever of them this machine has. */

@@ -61,6 +61,8 @@ export type Toolchains = {
   readonly rust: Installed;
   /** A folder whose `node_modules` has the coding agents. */
   readonly agents: Installed;
+  /** The same of Codex alone, which has turns on sockets. */
+  readonly codex: Installed;
 };
 
 declare module 'vitest' {
@@ -98,6 +100,7 @@ export default async function install(project: TestProject): Promise<void> {
       : NOT_ASKED,
     rust: WITH_RUST ? await buildRust() : { skipped: 'Rust: TEST_FOREIGN_RUST is not true' },
     agents: WITH_AGENTS ? await installJs('agents') : NO_AGENTS,
+    codex: await installCodex(),
   });
 }
 
@@ -113,6 +116,7 @@ const NOTHING: Toolchains = {
     openapiJava: ALONE,
     rust: ALONE,
     agents: ALONE,
+    codex: ALONE,
   },
 };
 
@@ -171,6 +175,20 @@ function installJs(name: string): Promise<Installed> {
     // Its programs change more often than its packages.
     if ('at' in js) cpSync(join(HERE, name), js.at, { recursive: true });
     return js;
+  });
+}
+
+/** Codex at the version of the agents. */
+function installCodex(): Promise<Installed> {
+  const { dependencies } = JSON.parse(readFileSync(join(HERE, 'agents/package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const name = '@openai/codex';
+  const wanted = `${name}@${NEWEST_SDKS ? 'latest' : dependencies[name]}`;
+  return once('npm', 'codex', [wanted, ...TODAY], async (folder) => {
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'package.json'), '{"private": true}');
+    await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', wanted], { cwd: folder });
   });
 }
 
