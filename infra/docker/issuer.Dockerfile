@@ -7,6 +7,7 @@ RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfi
   --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...' --filter '@presign/console...'
 RUN cd apps/issuer && node ../../infra/docker/bundle.mjs
 RUN cd apps/console && node_modules/.bin/tsx build/main.ts ../issuer/dist/console-files
+RUN node packages/client/build/main.mjs apps/issuer/dist/client-files
 
 FROM node:26-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0

@@ -1,20 +1,23 @@
-// Writes the wheel and the sdist of this package into a folder: node build.mjs FOLDER
-// It needs Node alone. The same sources give the same bytes, so a version never changes once it is served.
+// Writes the wheel and the sdist of this package into a folder: node build.mjs FOLDER [REPOSITORY]
+// It needs Node alone. The same sources give the same bytes.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { crc32, gzipSync } from 'node:zlib';
+import { tarGz, zip } from './archives.mjs';
 
 const HERE = import.meta.dirname;
 const read = (path) => readFileSync(join(HERE, path));
 
-/** The files of the package for pip, by name. */
-export function pythonPackages() {
+/**
+ * The files of the package for pip, by name.
+ * @param repository the address of the repository that a release comes from
+ */
+export function pythonPackages(repository) {
   const toml = readToml(String(read('pyproject.toml')));
   const { name, version } = toml.project;
   const stem = `${name.replaceAll('-', '_')}-${version}`;
-  const metadata = Buffer.from(metadataOf(toml));
+  const metadata = Buffer.from(metadataOf(toml, repository));
   const license = read('../../LICENSE');
   const modules = readdirSync(join(HERE, 'src/presign_client'))
     .filter((file) => /\.(py|typed)$/.test(file))
@@ -56,7 +59,7 @@ function readToml(text) {
 }
 
 /** https://packaging.python.org/en/latest/specifications/core-metadata */
-function metadataOf({ project, 'project.optional-dependencies': extras }) {
+function metadataOf({ project, 'project.optional-dependencies': extras }, repository) {
   const lines = [
     ['Metadata-Version', '2.4'],
     ['Name', project.name],
@@ -65,6 +68,7 @@ function metadataOf({ project, 'project.optional-dependencies': extras }) {
     ['License-Expression', project.license],
     ['License-File', 'LICENSE'],
     ['Keywords', project.keywords.join(',')],
+    ...(repository ? [['Project-URL', `Repository, ${repository}`]] : []),
     ...project.classifiers.map((each) => ['Classifier', each]),
     ['Requires-Python', project['requires-python']],
     ...project.dependencies.map((each) => ['Requires-Dist', each]),
@@ -87,65 +91,10 @@ function withRecord(info, files) {
   return [...files, [path, Buffer.from(`${lines.join('')}${path},,\n`)]];
 }
 
-/** Stored, because the bytes that zlib writes differ between versions and machines. */
-function zip(files) {
-  const locals = [];
-  const central = [];
-  let offset = 0;
-  for (const [path, bytes] of files) {
-    const name = Buffer.from(path);
-    const [flags, stored, time, day] = [0x0800, 0, 0, 0x21];
-    const common = [u16(20), u16(flags), u16(stored), u16(time), u16(day), u32(crc32(bytes))];
-    const sizes = [u32(bytes.length), u32(bytes.length), u16(name.length), u16(0)];
-    const local = Buffer.concat([u32(0x04034b50), ...common, ...sizes, name, bytes]);
-    // Made on Unix: a file that all may read.
-    const rest = [u16(0), u16(0), u16(0), u32(0o100644 * 0x10000), u32(offset), name];
-    central.push(u32(0x02014b50), u16(0x0314), ...common, ...sizes, ...rest);
-    locals.push(local);
-    offset += local.length;
-  }
-  const directory = Buffer.concat(central);
-  const count = u16(files.length);
-  const end = [u32(0x06054b50), u16(0), u16(0), count, count, u32(directory.length), u32(offset), u16(0)];
-  return Buffer.concat([...locals, directory, ...end]);
-}
-
-const u16 = (number) => Buffer.from(Uint16Array.of(number).buffer);
-const u32 = (number) => Buffer.from(Uint32Array.of(number).buffer);
-
-function tarGz(files) {
-  const blocks = files.flatMap(([path, bytes]) => [
-    tarHeader(path, bytes.length),
-    bytes,
-    Buffer.alloc(-bytes.length & 511),
-  ]);
-  const archive = gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]), { level: 0 });
-  // The operating system: unknown.
-  archive[9] = 255;
-  return archive;
-}
-
-/** POSIX ustar. */
-function tarHeader(path, size) {
-  const header = Buffer.alloc(512);
-  const octal = (number, digits) => number.toString(8).padStart(digits, '0');
-  header.write(path, 0);
-  header.write(octal(0o644, 7), 100);
-  header.write(octal(0, 7), 108);
-  header.write(octal(0, 7), 116);
-  header.write(octal(size, 11), 124);
-  header.write(octal(315_532_800, 11), 136);
-  header.write('        0', 148);
-  header.write('ustar\u000000', 257);
-  const sum = header.reduce((total, byte) => total + byte, 0);
-  header.write(`${octal(sum, 6)}\0 `, 148);
-  return header;
-}
-
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = resolve(process.argv[2] ?? 'dist');
   mkdirSync(folder, { recursive: true });
-  for (const [name, bytes] of pythonPackages()) {
+  for (const [name, bytes] of pythonPackages(process.argv[3])) {
     writeFileSync(join(folder, name), bytes);
     console.log(join(folder, name));
   }

@@ -9,7 +9,7 @@ let local: Local;
 let command: InstalledCommand;
 
 beforeAll(async () => {
-  command = installCommand();
+  command = await installCommand();
   local = await startLocalForDocs();
   // A compiler and two services start: on a machine that runs much else this takes minutes.
 }, 600_000);

@@ -1,12 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { expect } from 'vitest';
-
-const CLIENT = fileURLToPath(new URL('../../packages/client/', import.meta.url));
+import { buildPackages } from '@presign/client/build';
 
 /** How a command ended. */
 export type Ran = { readonly code: number | null; readonly out: string; readonly note: string };
@@ -18,19 +14,13 @@ export type InstalledCommand = {
   readonly remove: () => void;
 };
 
-export function installCommand(): InstalledCommand {
+export async function installCommand(): Promise<InstalledCommand> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-client-'));
-  const { bin } = JSON.parse(readFileSync(join(CLIENT, 'package.json'), 'utf8')) as {
-    bin: { presign: string };
-  };
-  mkdirSync(join(folder, 'bin'));
-  for (const file of ['package.json', bin.presign]) copyFileSync(join(CLIENT, file), join(folder, file));
-  const tsc = createRequire(join(CLIENT, 'package.json')).resolve('typescript/bin/tsc');
-  const options = ['-p', join(CLIENT, 'tsconfig.dist.json'), '--outDir', join(folder, 'dist')];
-  const built = spawnSync(process.execPath, [tsc, ...options], { encoding: 'utf8' });
-  expect([built.status, built.stdout]).toEqual([0, '']);
+  const packages = await buildPackages();
+  const archive = readdirSync(packages).find((name) => name.endsWith('.tgz')) ?? '';
+  execFileSync('tar', ['-xzf', join(packages, archive), '-C', folder]);
   return {
-    run: (args, env, cwd = folder) => run([join(folder, bin.presign), ...args], env, cwd),
+    run: (args, env, cwd = folder) => run([join(folder, 'package/bin/presign.js'), ...args], env, cwd),
     remove: () => rmSync(folder, { recursive: true }),
   };
 }

@@ -7,7 +7,7 @@ let local: Local;
 let command: InstalledCommand;
 
 beforeAll(async () => {
-  command = installCommand();
+  command = await installCommand();
   local = await startLocalForDocs();
   const scope = { external_user: 'user-1' };
   await ask('/v1/budgets', { name: 'of user-1', scope, cost_limit: 5_000_000, window: 'month' });

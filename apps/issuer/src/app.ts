@@ -13,6 +13,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';
 import { getPath } from 'hono/utils/url';
+import { serveClients } from './clients/serve-clients.ts';
 import { serveConsole } from './console/serve-console.ts';
 import { signIn } from './console/sign-in.ts';
 import type { IssuerDeps } from './deps.ts';
@@ -23,6 +24,7 @@ import { unlessLeft } from './middleware/caller-left.ts';
 import { countInTime } from './middleware/count-in-time.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/api-page.ts';
+import { frontPage } from './openapi/front-page.ts';
 import { addHealthRoutes } from './readiness.ts';
 import { ROUTES } from './routes.ts';
 
@@ -92,16 +94,18 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   return app;
 }
 
-/** What people read in a browser. The documentation needs no API key, and the console signs in with one. */
+/** Everything that a browser or a package manager gets without an API key, and the console, which signs in with one. */
 function addPages(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
+  frontPage(app, deps);
   reference(app, ROUTES, deps);
   serveDocs(app, deps);
+  serveClients(app, deps);
   signIn(app, deps);
   serveConsole(app, deps);
 }
 
 /** How the paths of the issuer begin. */
-const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json|llms(?:-full)?\.txt)/;
+const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|clients|openapi\.json|llms(?:-full)?\.txt|$)/;
 
 function noRoute(c: Context): RefusedError {
   const methods = methodsOf(c.req.path);
@@ -126,6 +130,7 @@ const MEANT = new Map([
 ]);
 
 const OPERATORS = [
+  '/',
   '/healthz',
   '/readyz',
   '/docs',

@@ -2,6 +2,7 @@ import type { ClockWatch } from '@presign/limits';
 import type { OutboundProxy } from '@presign/outbound';
 import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
 import type { Readiness } from '@presign/service';
+import type { ClientPackages } from './clients/serve-clients.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import type { RouteDeps } from './middleware/route-deps.ts';
 import type { RequestTraces } from './middleware/trace-requests.ts';
@@ -19,6 +20,8 @@ export type IssuerDeps = RouteDeps & {
   readonly metrics: IssuerMetrics;
   /** The folder of the built console. Undefined: none is served. */
   readonly consoleDir?: string | undefined;
+  /** Undefined: none are served. */
+  readonly clientPackages?: ClientPackages | undefined;
   /** Undefined: nothing is traced. */
   readonly traces?: RequestTraces | undefined;
 };

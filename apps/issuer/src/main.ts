@@ -14,9 +14,14 @@ import { bootstrap } from './keys/bootstrap.ts';
 import { requestTraces } from './middleware/trace-requests.ts';
 import { startIssuer } from './start.ts';
 
-/** The image has the built console next to the bundled code. */
-const BUILT = fileURLToPath(new URL('./console-files', import.meta.url));
-const consoleDir = existsSync(BUILT) ? BUILT : undefined;
+/** A folder that the image has next to the bundled code. */
+function built(name: string): string | undefined {
+  const folder = fileURLToPath(new URL(name, import.meta.url));
+  return existsSync(folder) ? folder : undefined;
+}
+const consoleDir = built('./console-files');
+const clients = built('./client-files');
+const clientPackages = clients === undefined ? undefined : { dir: async () => clients, isReleased: true };
 
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
@@ -51,7 +56,7 @@ runProcess(
     const spans = await startTraces(env.traceEndpoint, { service: 'presign-issuer', ratio: env.traceRatio });
     const traces = spans && requestTraces(spans);
     const issuer = await startIssuer(
-      { ...env, consoleDir, db, redis, meter, traces, now: Date.now, log },
+      { ...env, consoleDir, clientPackages, db, redis, meter, traces, now: Date.now, log },
       env,
     );
     up.then(async () => {

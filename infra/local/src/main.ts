@@ -42,6 +42,7 @@ function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl, writeSample }: Runni
     `  issuer         ${env.issuerUrl}`,
     `  gateway        ${env.gatewayUrl}`,
     `  console        ${env.issuerUrl}/console/`,
+    `  clients        ${env.issuerUrl}/clients/`,
     `  admin API key  in ${apiKey}`,
   ];
   if (writeSample || existsSync(keys.sampleKeyFile))

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildPackages } from '@presign/client/build';
 import { buildConsole, consoleDir } from '@presign/console/build';
 import {
   generateApiKey,
@@ -81,6 +82,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
         usageMetadata: env.usageMetadata,
         traces: requests && requestTraces(requests),
         consoleDir: consoleDir(),
+        clientPackages: { dir: buildPackages, isReleased: false },
       },
       { host, port: env.issuerPort },
     );

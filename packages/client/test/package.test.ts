@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -6,13 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+const MAIN = fileURLToPath(new URL('../build/main.mjs', import.meta.url));
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-const described = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
-  type: string;
-  dependencies?: object;
-  publishConfig: { exports: { '.': { types: string; default: string } } };
-};
+const REPOSITORY = 'https://github.com/example/presign';
+const [ARCHIVE, WHEEL] = ['presign-client-0.1.0.tgz', 'presign_client-0.1.0-py3-none-any.whl'];
 
 let folder: string;
 /** Where it lies as a dependency of someone's. */
@@ -20,18 +17,26 @@ let installed: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'presign-client-'));
+  run(folder, MAIN, 'packages', REPOSITORY);
+  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--offline', `./packages/${ARCHIVE}`], {
+    cwd: folder,
+    stdio: 'pipe',
+  });
   installed = join(folder, 'node_modules/@presign/client');
-  run(PACKAGE, TSC, '-p', 'tsconfig.dist.json', '--outDir', join(installed, 'dist'));
-  const { type, publishConfig } = described;
-  writeFileSync(
-    join(installed, 'package.json'),
-    JSON.stringify({ name: '@presign/client', type, exports: publishConfig.exports }),
-  );
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('it depends on nothing', () => {
-  expect(described.dependencies).toBeUndefined();
+test('npm installs it, with nothing else', () => {
+  expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+    '@presign',
+  ]);
+  expect(readdirSync(join(folder, 'node_modules/@presign'))).toEqual(['client']);
+});
+
+test('its command runs', () => {
+  expect(run(folder, join(folder, 'node_modules/.bin/presign'), '--help')).toContain(
+    'Usage: presign COMMAND',
+  );
 });
 
 test('as published it runs in Node as it is', () => {
@@ -44,8 +49,7 @@ test('as published it runs in Node as it is', () => {
 });
 
 test('as published it has its types, which know the answers', () => {
-  const { types } = described.publishConfig.exports['.'];
-  expect(existsSync(join(installed, types))).toBe(true);
+  expect(existsSync(join(installed, 'dist/src/index.d.ts'))).toBe(true);
   writeFileSync(
     join(folder, 'program.mts'),
     `import { createPresign, each } from '@presign/client';
@@ -68,6 +72,49 @@ test('nothing of it is of Node alone', () => {
   const texts = files.map((name) => readFileSync(join(installed, 'dist', name), 'utf8'));
   expect(texts.some((text) => text.includes('globalThis.fetch'))).toBe(true);
   for (const text of texts) expect(text).not.toMatch(/node:|process\.|Buffer/);
+});
+
+test('the same sources give the same bytes', () => {
+  run(folder, MAIN, 'again', REPOSITORY);
+  const names = readdirSync(join(folder, 'packages'));
+  expect(names).toHaveLength(3);
+  for (const name of names)
+    expect(readFileSync(join(folder, 'again', name))).toEqual(readFileSync(join(folder, 'packages', name)));
+});
+
+test('registries get everything that they show: both packages agree on it', () => {
+  const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Record<
+    string,
+    unknown
+  >;
+  const wheel = readFileSync(join(folder, 'packages', WHEEL), 'latin1');
+  const [, head = ''] = /(Metadata-Version: [\s\S]*?)\n\n/.exec(wheel) ?? [];
+  const of = (field: string) => new RegExp(`^${field}: (.*)$`, 'm').exec(head)?.[1];
+  expect(manifest).toEqual({
+    name: '@presign/client',
+    version: of('Version'),
+    description: of('Summary'),
+    keywords: of('Keywords')?.split(','),
+    license: of('License-Expression'),
+    repository: { type: 'git', url: `git+${REPOSITORY}.git`, directory: 'packages/client' },
+    homepage: `${REPOSITORY}#readme`,
+    bugs: `${REPOSITORY}/issues`,
+    type: 'module',
+    sideEffects: false,
+    engines: { node: '>=20.19' },
+    bin: { presign: './bin/presign.js' },
+    exports: {
+      '.': { types: './dist/src/index.d.ts', default: './dist/src/index.js' },
+      './package.json': './package.json',
+    },
+    publishConfig: { access: 'public' },
+  });
+  expect(of('Name')).toBe('presign-client');
+  expect(of('Requires-Python')).toBe('>=3.10');
+  expect(of('Project-URL')).toBe(`Repository, ${REPOSITORY}`);
+  expect(of('Description-Content-Type')).toBe('text/markdown');
+  expect(wheel).toContain('# presign-client');
+  for (const file of ['README.md', 'LICENSE']) expect(existsSync(join(installed, file)), file).toBe(true);
 });
 
 function run(cwd: string, ...args: string[]): string {
