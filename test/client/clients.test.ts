@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -31,19 +32,28 @@ afterAll(async () => {
 
 const get = (path: string, init?: RequestInit) =>
   fetch(stack.issuerUrl + path, { redirect: 'manual', ...init });
+const ROOT = join(import.meta.dirname, '../..');
+const pageOf = (name: string) =>
+  readFile(join(ROOT, name === 'README.md' ? 'packages/client' : 'docs/guides', name), 'utf8');
 /** npm with a cache of its own, so that what it gets comes from the issuer. */
 const npm = (program: string, ...args: string[]) =>
   run(program, [...args, '--cache', join(folder, 'cache')], { cwd: folder });
 
-test('npm installs the client of the issuer in an empty folder, and a program runs with it', async () => {
-  await npm('npm', 'install', '--no-audit', '--no-fund', `${stack.issuerUrl}/clients/presign-client.tgz`);
-  const program = `
+test.each(['typescript-client.md', 'README.md'])(
+  'npm installs the client in an empty folder as %s says, and a program runs with it',
+  async (name) => {
+    const [line = '', address = ''] =
+      /npm install https?:\/\/[^/]+(\/clients\/[\w.-]+\.tgz)/.exec(await pageOf(name)) ?? [];
+    expect(line).not.toBe('');
+    await npm('npm', 'install', '--no-audit', '--no-fund', stack.issuerUrl + address);
+    const program = `
     import { createPresign } from '@presign/client';
     const presign = createPresign({ url: '${stack.issuerUrl}', apiKey: '${stack.apiKey}' });
     console.log((await presign.listSessions()).data.length);`;
-  writeFileSync(join(folder, 'program.mjs'), program);
-  expect((await run(process.execPath, ['program.mjs'], { cwd: folder })).stdout).toBe('0\n');
-});
+    writeFileSync(join(folder, 'program.mjs'), program);
+    expect((await run(process.execPath, ['program.mjs'], { cwd: folder })).stdout).toBe('0\n');
+  },
+);
 
 test('npx runs the command of the issuer without an installation', async () => {
   const address = `${stack.issuerUrl}/clients/presign-client.tgz`;

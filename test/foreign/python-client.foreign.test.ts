@@ -34,6 +34,9 @@ async function run(program: string, args: readonly string[], given = ''): Promis
   return stdout;
 }
 
+/** The packages that the issuer serves. */
+const served = () => `http://127.0.0.1:${local.issuerPort}/clients`;
+
 const installed = (interpreter: string, ...args: string[]) =>
   run(at(uv), ['pip', 'install', '--quiet', '--python', interpreter, ...args]);
 
@@ -52,11 +55,25 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
     const others = await run(at(uv), ['pip', 'freeze', '--quiet', '--python', at(python.client)]);
     writeFileSync(join(folder, 'others.txt'), others);
     await installed(fresh, '-r', 'others.txt');
-    await run(fresh, ['-m', 'pip', 'install', '--no-index', '--no-deps', join('dist', WHEEL)]);
+    await run(fresh, ['-m', 'pip', 'install', '--no-deps', '-r', `${served()}/requirements.txt`]);
   });
   afterAll(async () => {
     await local.close();
     rmSync(folder, { recursive: true });
+  });
+
+  test.each([
+    ['its guide', (line: string) => local.here(line)],
+    ['the index', () => `presign-client --index-url ${served()}/simple/`],
+    ['the list', () => `presign-client --no-index --find-links ${served()}/`],
+  ])('installs from the issuer by the line of %s', async (_what, argumentsOf) => {
+    const guide = readFileSync(join(HERE, '../../docs/guides/python-client.md'), 'utf8');
+    const [, requirement = ''] = /pip install "(presign-client.*)"/.exec(guide) ?? [];
+    const [wanted = '', ...more] = argumentsOf(requirement).split(' --');
+    const options = more.flatMap((each) => `--${each}`.split(' '));
+    const again = ['--no-deps', '--force-reinstall', '--no-cache-dir', ...options];
+    const said = await run(fresh, ['-m', 'pip', 'install', ...again, wanted]);
+    expect(said).toContain('Successfully installed presign-client-0.1.0');
   });
 
   test('is built by Node alone, with the same bytes each time, and pip finds it whole', async () => {
