@@ -28,6 +28,7 @@ test('the page, as one program, does what it says', async () => {
     ...usageOf(stdout),
     expect.stringMatching(/^\d since then$/),
     expect.stringMatching(/^400 invalid_request max_uses [\da-f-]{36}$/),
+    '400',
     '',
   ]);
 });

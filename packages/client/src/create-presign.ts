@@ -1,6 +1,9 @@
 import { OPERATIONS, type Operation } from '../generated/operations.ts';
+import type { PresignAnswer } from '../generated/types.ts';
+import { type Dollars, microdollars } from './dollars.ts';
 import type { CallOptions, ChangeOptions, IssueOptions, Presign } from './methods.ts';
-import { failed, PresignError } from './presign-error.ts';
+import { failed } from './presign-error.ts';
+import { withClients } from './sdk-clients.ts';
 import { type Answered, type Fetch, type Request, sendRequest } from './send-request.ts';
 
 export type PresignOptions = {
@@ -28,16 +31,27 @@ export function createPresign(options: PresignOptions): Presign {
     apiKey,
     // Looked up for each request, and called without `this`, as browsers require.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
-    maxRetries: atLeast(0, 'maxRetries', options.maxRetries ?? 2),
-    timeoutMs: atLeast(1, 'timeoutMs', options.timeoutMs ?? 30_000),
+    ...readPatience(options, { maxRetries: 2, timeoutMs: 30_000 }),
   };
-  const method = (operation: Operation) => async (fields: Fields, own: IssueOptions & ChangeOptions) => {
-    const request = writeRequest(base, operation, fields ?? {}, own ?? {}, settings.maxRetries > 0);
-    return readAnswer(request, await sendRequest(settings, request));
-  };
+  const method =
+    (operation: Operation) =>
+    async (fields: Fields, own: IssueOptions & ChangeOptions = {}) => {
+      const patience = readPatience(own, settings);
+      const request = writeRequest(base, operation, fields ?? {}, own, patience.maxRetries > 0);
+      return readAnswer(request, await sendRequest({ ...settings, ...patience }, request));
+    };
   const methods = Object.entries(OPERATIONS).map(([id, operation]) => [id, method(operation)]);
-  return Object.freeze(Object.fromEntries(methods)) as Presign;
+  const issue = method(OPERATIONS.presign);
+  const presign: typeof issue = async (...args) => withClients((await issue(...args)) as PresignAnswer);
+  return Object.freeze({ ...Object.fromEntries(methods), presign }) as Presign;
 }
+
+type Patience = Pick<PresignOptions, 'maxRetries' | 'timeoutMs'>;
+
+const readPatience = (own: Patience, usual: Required<Patience>) => ({
+  maxRetries: atLeast(0, 'maxRetries', own.maxRetries ?? usual.maxRetries ?? 0),
+  timeoutMs: atLeast(1, 'timeoutMs', own.timeoutMs ?? usual.timeoutMs ?? 1),
+});
 
 function readUrl(url: string): string {
   const read = URL.canParse(url) ? new URL(url) : undefined;
@@ -62,7 +76,7 @@ function readAnswer(request: Request, { status, type, requestId, text }: Answere
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new PresignError({ ...failed('unexpected_answer', request), status, requestId });
+    throw failed('unexpected_answer', request, undefined, { status, requestId });
   }
 }
 
@@ -97,11 +111,19 @@ function writeRequest(
       ...(ifRevision === undefined ? {} : { 'if-match': `"${ifRevision}"` }),
     },
     // Written once, because the issuer refuses the same key with other bytes.
-    body: rest === 'body' ? JSON.stringify(Object.fromEntries(others)) : undefined,
+    body: rest === 'body' ? JSON.stringify(withMicrodollars(Object.fromEntries(others))) : undefined,
     // RFC 9110 §9.2.2: other methods are idempotent.
     repeatable: method !== 'POST' || key !== undefined,
     signal,
   };
+}
+
+/** @throws TypeError when an amount would be rounded, or is given twice */
+function withMicrodollars({ cost_limit_usd: dollars, ...fields }: Fields): Fields {
+  if (dollars === undefined) return fields;
+  if (fields.cost_limit !== undefined)
+    throw new TypeError('cost_limit_usd: cost_limit is given too. Give one of them.');
+  return { ...fields, cost_limit: microdollars(dollars as Dollars) };
 }
 
 /** Refuses an empty text and dots, which would make another address. */

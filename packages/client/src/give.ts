@@ -1,3 +1,4 @@
+import { microdollars } from './dollars.ts';
 import type { Presign } from './methods.ts';
 import { newestPriced } from './newest-priced.ts';
 import { PresignError } from './presign-error.ts';
@@ -71,13 +72,12 @@ function readAsked(args: readonly string[]): Asked {
   };
 }
 
-/** Reads dollars as microdollars, without floating-point arithmetic. */
 function readMicrodollars(text: string): number {
-  const [, whole = '', part = ''] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
-  const microdollars = Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
-  if (whole === '' || microdollars === 0)
-    throw new UsageError('DOLLARS: expected an amount above 0 with at most 6 decimals, such as 5 or 0.50');
-  return microdollars;
+  try {
+    const amount = microdollars(text);
+    if (amount > 0) return amount;
+  } catch {}
+  throw new UsageError('DOLLARS: expected an amount above 0 with at most 6 decimals, such as 5 or 0.50');
 }
 
 function readCount(text: string): number {

@@ -1,5 +1,7 @@
 import type { OPERATIONS } from '../generated/operations.ts';
 import type { operations } from '../generated/types.ts';
+import type { Dollars } from './dollars.ts';
+import type { IssuedUrl } from './sdk-clients.ts';
 
 /** The client: a method for each operation. */
 export type Presign = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> };
@@ -10,6 +12,10 @@ export type OperationId = keyof operations;
 export type CallOptions = {
   /** Ends the request, and the wait for the next attempt. */
   readonly signal?: AbortSignal | undefined;
+  /** As for the client, for this request alone. */
+  readonly maxRetries?: number | undefined;
+  /** As for the client, for this request alone. */
+  readonly timeoutMs?: number | undefined;
 };
 
 /** Options of a request that issues. */
@@ -22,8 +28,16 @@ export type IssueOptions = CallOptions & {
 export type Input<Id extends OperationId> = Flat<
   Fields<operations[Id]['parameters']['path']> &
     Fields<operations[Id]['parameters']['query']> &
-    Fields<BodyOf<operations[Id]['requestBody']>>
+    Fields<BodyOf<operations[Id]['requestBody']>> &
+    InDollars<BodyOf<operations[Id]['requestBody']>>
 >;
+
+/** `cost_limit_usd` is in dollars, and is sent as `cost_limit` in microdollars. Give one of them. */
+type InDollars<Body> = [Body] extends [{ cost_limit?: unknown }]
+  ? 'cost_limit' extends keyof Body
+    ? { cost_limit_usd?: Dollars }
+    : unknown
+  : unknown;
 
 type Method<Id extends OperationId> = [CsvOf<Id>] extends [never]
   ? Call<Input<Id>, OptionsOf<Id>, JsonOf<Id>>
@@ -56,7 +70,7 @@ type BodyOf<Request> =
 
 type AnswerOf<Id extends OperationId> = operations[Id]['responses'][keyof operations[Id]['responses']];
 
-type JsonOf<Id extends OperationId> = JsonIn<AnswerOf<Id>>;
+type JsonOf<Id extends OperationId> = Id extends 'presign' ? IssuedUrl : JsonIn<AnswerOf<Id>>;
 
 /** The bodies of all statuses: a change may answer 204 or 202. */
 type JsonIn<Answer> = Answer extends { content: { 'application/json': infer Body } } ? Body : undefined;

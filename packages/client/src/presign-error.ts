@@ -25,7 +25,7 @@ export type PresignErrorFields = {
  * and the host of the issuer if there was no answer.
  */
 export class PresignError extends Error {
-  override readonly name = 'PresignError';
+  override readonly name: string = 'PresignError';
   /** Stable, so that programs can switch on it. */
   readonly code: ErrorCode;
   /** The answer's HTTP status. Undefined if there was no answer. */
@@ -58,11 +58,90 @@ export class PresignError extends Error {
   }
 }
 
+/** A field is missing, unknown or wrong. */
+export class InvalidRequestError extends PresignError {
+  override readonly name = 'InvalidRequestError';
+}
+
+/** The API key is not valid. */
+export class AuthenticationError extends PresignError {
+  override readonly name = 'AuthenticationError';
+}
+
+/** The money is spent. */
+export class InsufficientQuotaError extends PresignError {
+  override readonly name = 'InsufficientQuotaError';
+}
+
+/** The API key may not do this. */
+export class PermissionDeniedError extends PresignError {
+  override readonly name = 'PermissionDeniedError';
+}
+
+/** The account has no such thing. */
+export class NotFoundError extends PresignError {
+  override readonly name = 'NotFoundError';
+}
+
+/** Another request or change came first. */
+export class ConflictError extends PresignError {
+  override readonly name = 'ConflictError';
+}
+
+/** Too many requests. `retryAfterSeconds` says when the next may pass. */
+export class RateLimitError extends PresignError {
+  override readonly name = 'RateLimitError';
+}
+
+/** The issuer failed, or a type of refusal that this version does not know. */
+export class ApiError extends PresignError {
+  override readonly name = 'ApiError';
+}
+
+/** The issuer could not be reached, or the connection broke off. */
+export class ConnectionFailedError extends PresignError {
+  override readonly name = 'ConnectionFailedError';
+}
+
+/** The issuer did not answer in time. */
+export class TimedOutError extends PresignError {
+  override readonly name = 'TimedOutError';
+}
+
+/** The answer is not that of an issuer. */
+export class UnexpectedAnswerError extends PresignError {
+  override readonly name = 'UnexpectedAnswerError';
+}
+
+/** By the `type` of the issuer's refusals. */
+const REFUSALS = new Map<string, typeof PresignError>([
+  ['invalid_request_error', InvalidRequestError],
+  ['authentication_error', AuthenticationError],
+  ['insufficient_quota', InsufficientQuotaError],
+  ['permission_error', PermissionDeniedError],
+  ['not_found_error', NotFoundError],
+  ['conflict_error', ConflictError],
+  ['rate_limit_error', RateLimitError],
+]);
+
+/** The error of a refusal. */
+export function refused(type: string, fields: PresignErrorFields): PresignError {
+  return new (REFUSALS.get(type) ?? ApiError)(fields);
+}
+
+const FAILURES = {
+  connection_failed: ConnectionFailedError,
+  timed_out: TimedOutError,
+  unexpected_answer: UnexpectedAnswerError,
+};
+
 /** The error of a request that failed on this side. */
 export function failed(
   code: ClientCode,
   { what }: { readonly what: string },
   why?: string,
-): PresignErrorFields {
-  return { code, message: `${what}: ${MESSAGES[code]}${why === undefined ? '' : ` (${why})`}.` };
+  more: Partial<PresignErrorFields> = {},
+): PresignError {
+  const message = `${what}: ${MESSAGES[code]}${why === undefined ? '' : ` (${why})`}.`;
+  return new FAILURES[code]({ ...more, code, message });
 }

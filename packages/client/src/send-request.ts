@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../generated/types.ts';
-import { failed, PresignError, type PresignErrorFields } from './presign-error.ts';
+import { failed, type PresignError, refused } from './presign-error.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -59,23 +59,27 @@ function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignErr
   if (outcome.kind === 'unanswered') {
     const { origin } = new URL(request.url);
     const where = outcome.why === undefined ? origin : `${origin}: ${outcome.why}`;
-    return new PresignError(failed(outcome.code, request, where));
+    return failed(outcome.code, request, where);
   }
   // An issuer never quotes the key, but a proxy might.
   const text = outcome.text.replaceAll(apiKey, '[API key]');
-  return new PresignError(refused({ ...outcome, text }, request));
+  return errorIn({ ...outcome, text }, request);
 }
 
 /** The error of an answer that is not a success. */
-function refused(
-  { status, requestId, retryAfterSeconds, text }: Answered,
-  request: Request,
-): PresignErrorFields {
+function errorIn({ status, requestId, retryAfterSeconds, text }: Answered, request: Request): PresignError {
   const common = { status, requestId, retryAfterSeconds };
   const error = readError(text);
-  if (!error) return { ...failed('unexpected_answer', request, `status ${status}`), ...common };
-  const { code, message, type: _, param, request_id, ...details } = error;
-  return { ...common, code, message, param: param ?? undefined, requestId: request_id, details };
+  if (!error) return failed('unexpected_answer', request, `status ${status}`, common);
+  const { code, message, type, param, request_id, ...details } = error;
+  return refused(type, {
+    ...common,
+    code,
+    message,
+    param: param ?? undefined,
+    requestId: request_id,
+    details,
+  });
 }
 
 function readError(text: string): ErrorBody['error'] | undefined {

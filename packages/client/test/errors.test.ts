@@ -2,7 +2,22 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { createPresign, PresignError } from '../src/index.ts';
+import {
+  ApiError,
+  AuthenticationError,
+  ConflictError,
+  ConnectionFailedError,
+  createPresign,
+  InsufficientQuotaError,
+  InvalidRequestError,
+  NotFoundError,
+  PermissionDeniedError,
+  PresignError,
+  type PresignOptions,
+  RateLimitError,
+  TimedOutError,
+  UnexpectedAnswerError,
+} from '../src/index.ts';
 import { type Answer, API_KEY, brokenOff, json, pretendIssuer, refusal } from './issuer.ts';
 
 const PROVIDER_KEY = 'sk-real-0123456789';
@@ -19,7 +34,7 @@ test('a refusal is an error with every field of it', async () => {
   const { presign } = await pretendIssuer([refusal(429, 'rate_limited', { 'retry-after': '60' }, more)]);
   const error = await caught(presign.presign(WANTED));
   expect(error).toMatchObject({
-    name: 'PresignError',
+    name: 'ApiError',
     message: 'max_uses: expected another.',
     status: 429,
     code: 'rate_limited',
@@ -28,6 +43,31 @@ test('a refusal is an error with every field of it', async () => {
     details: { limit: 3, used: 3 },
     retryAfterSeconds: 60,
   });
+});
+
+test.each([
+  ['invalid_request_error', InvalidRequestError],
+  ['authentication_error', AuthenticationError],
+  ['insufficient_quota', InsufficientQuotaError],
+  ['permission_error', PermissionDeniedError],
+  ['not_found_error', NotFoundError],
+  ['conflict_error', ConflictError],
+  ['rate_limit_error', RateLimitError],
+  ['of_a_newer_issuer', ApiError],
+])('a refusal of the type %s has its class', async (type, kind) => {
+  const { presign } = await pretendIssuer([refusal(400, 'some_code', {}, { type })]);
+  const error = await caught(presign.presign(WANTED));
+  expect(error).toBeInstanceOf(kind);
+  expect([error.name, error.code]).toEqual([kind.name, 'some_code']);
+});
+
+test.each<[Answer, typeof PresignError, Partial<PresignOptions>]>([
+  [brokenOff, ConnectionFailedError, {}],
+  [() => {}, TimedOutError, { timeoutMs: 20 }],
+  [(response) => response.end('<html>'), UnexpectedAnswerError, {}],
+])('an answer that fails on the way has its class', async (answer, kind, options) => {
+  const { presign } = await pretendIssuer([answer], { maxRetries: 0, ...options });
+  expect(await caught(presign.publicKeys())).toBeInstanceOf(kind);
 });
 
 test('an error without a body of its own is named by its request, without what was filled in', async () => {

@@ -167,3 +167,14 @@ test('a redirect is not followed: what it leads to would get the key of the prov
   await expect(presign.presign(WANTED)).rejects.toMatchObject({ code: 'unexpected_answer', status: 307 });
   expect(other.seen).toEqual([]);
 });
+
+test('one request may have a patience of its own', async () => {
+  const { presign, seen } = await pretendIssuer([brokenOff], { maxRetries: 2 });
+  await expect(presign.listSessions({}, { maxRetries: 0 })).rejects.toMatchObject({
+    code: 'connection_failed',
+  });
+  expect(seen).toHaveLength(1);
+  const silent = await pretendIssuer([() => {}], { maxRetries: 0 });
+  await expect(silent.presign.publicKeys({}, { timeoutMs: 20 })).rejects.toMatchObject({ code: 'timed_out' });
+  await expect(presign.publicKeys({}, { maxRetries: -1 })).rejects.toThrow(TypeError);
+});

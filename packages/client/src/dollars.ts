@@ -1,0 +1,13 @@
+/** An amount in dollars. A number counts as JavaScript prints it. */
+export type Dollars = number | string;
+
+/**
+ * The whole microdollars of an amount: `microdollars(0.05)` and `microdollars('0.05')` are 50,000.
+ * @throws TypeError when it would have to round, as for `0.1 + 0.2`
+ */
+export function microdollars(dollars: Dollars): number {
+  const [, whole = '', part = ''] = /^(\d{1,10})(?:\.(\d{1,6})0{0,20})?$/.exec(String(dollars)) ?? [];
+  const amount = Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
+  if (whole !== '' && Number.isSafeInteger(amount)) return amount;
+  throw new TypeError(`expected dollars with at most six decimals, not ${String(dollars).slice(0, 40)}`);
+}
