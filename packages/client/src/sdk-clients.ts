@@ -4,7 +4,7 @@ import { anthropicOptions, googleOptions, openaiOptions } from './sdk-options.ts
 /** The class of an SDK. Its package is the caller's, so that this one depends on none. */
 type ClientClass = new (options: never) => unknown;
 
-/** Options beside the address and the key, which the issued URL has. */
+/** Options of the SDK. The address and the key are those of the issued URL. */
 type MoreOptions<Class extends ClientClass> = Partial<NonNullable<ConstructorParameters<Class>[0]>>;
 
 type Configured = <Class extends ClientClass>(
