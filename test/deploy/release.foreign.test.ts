@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
+import { parse } from 'yaml';
 
 const { deploy } = inject('toolchains');
 const ROOT = join(import.meta.dirname, '../..');
@@ -32,6 +33,19 @@ test('every action is pinned to a commit', () => {
   expect(uses.length).toBeGreaterThan(8);
   for (const use of uses) expect(use).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
 });
+
+test('the clients are published without a token, with the provenance of this repository', () => {
+  const [release = ''] = files.filter((file) => file.endsWith('release.yml'));
+  const { jobs } = parse(readFileSync(release, 'utf8')) as { jobs: Record<string, Job> };
+  for (const name of ['npm', 'pypi']) {
+    const { environment, permissions, steps = [] } = jobs[name] ?? {};
+    expect([name, environment, permissions]).toEqual([name, name, { contents: 'read', 'id-token': 'write' }]);
+    expect(JSON.stringify(steps)).toContain('$GITHUB_SERVER_URL/$GITHUB_REPOSITORY');
+    expect(JSON.stringify(steps)).not.toMatch(/secrets\.|password|TOKEN/);
+  }
+});
+
+type Job = { environment?: string; permissions?: object; steps?: object[] };
 
 test('a release takes its own section of the changelog, and fails without one', () => {
   const folder = mkdtempSync(join(tmpdir(), 'presign-notes-'));
