@@ -108,9 +108,9 @@ test('the issuer says at / where things are: as text, as JSON, and as a page', a
   expect(text).toContain(`clients    ${stack.issuerUrl}/clients/\n`);
   expect(text).not.toContain('console');
   const json = (await (await get('/', { headers: { accept: 'application/json' } })).json()) as object;
-  expect(Object.keys(json)).toEqual(['service', 'health', 'readiness', 'docs', 'openapi', 'clients']);
+  expect(Object.keys(json)).toEqual(['service', 'health', 'readiness', 'docs', 'api', 'openapi', 'clients']);
   const browser = await get('/', { headers: { accept: 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8' } });
-  expect(await browser.text()).toContain(`<a href="${stack.issuerUrl}/docs">docs</a>`);
+  expect(await browser.text()).toContain(`<a href="${stack.issuerUrl}/docs/">docs</a>`);
   for (const [, url = ''] of text.matchAll(/(http\S+)/g))
     expect([url, (await fetch(url)).status]).toEqual([url, 200]);
   expect((await get('/', { method: 'POST' })).status).toBe(405);

@@ -13,7 +13,8 @@ export function frontPage(app: Hono<IssuerEnv>, { issuerUrl, consoleDir, clientP
   const places = {
     health: '/healthz',
     readiness: '/readyz',
-    docs: '/docs',
+    docs: '/docs/',
+    api: '/docs/api',
     openapi: '/openapi.json',
     ...(consoleDir !== undefined && { console: '/console/' }),
     ...(clientPackages && { clients: '/clients/' }),
