@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-const ROOT = new URL('../../docs/guides/', import.meta.url);
+const ROOT = new URL('../../docs/reference/', import.meta.url);
 const page = readFileSync(new URL('outages.md', ROOT), 'utf8');
 
 /** A link to a test: its file, and in the link's title the name of the test. */
