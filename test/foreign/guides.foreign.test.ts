@@ -123,7 +123,11 @@ test.skipIf(!('at' in llm))('the Python of the guide to issuing issues a URL', a
   const page = readFileSync(new URL('../../docs/guides/issue-a-url.md', import.meta.url), 'utf8');
   const [code = ''] = codeIn(page, 'python');
   const env = { PATH: process.env.PATH, ISSUER_URL: stack.issuerUrl, PRESIGN_API_KEY: stack.apiKey };
-  const { stdout } = await run(llm.at, ['-c', code.replace('"sandbox"', '"openai"')], { env });
+  const { stdout } = await run(
+    llm.at,
+    ['-c', code.replace('"sandbox"', '"openai"').replace('sandbox-1', 'gpt-4o-mini')],
+    { env },
+  );
   expect(stdout).toMatch(/\/llm\/t\/v4\.public\..*\/v1\/chat\/completions$/m);
 });
 
