@@ -34,6 +34,7 @@ async function keyWith(policy: object): Promise<NewApiKeyAnswer> {
 const presign = (apiKey: string, fields: object, headers = {}) =>
   send(stack, { apiKey, body: { ...least, ...fields }, headers });
 
+const SOCKET = { path: '/v1/responses', sockets: true };
 const [APP, OTHER] = ['https://app.example.com', 'https://other.example.com'];
 const IP = 'bind.ip_ranges[0]';
 
@@ -100,6 +101,9 @@ describe('a key with a policy', () => {
     [{ highest: { expires_in: 60 } }, { expires_in: 61 }, 'expires_in', 'at most 60 seconds'],
     [{ highest: { expires_in: 60 } }, { expires_in: -1 }, 'expires_in', 'at most 60 seconds'],
     [{ required: ['cost_limit'] }, { max_uses: 1 }, 'cost_limit', 'no URL without it'],
+    [{ sockets: false }, SOCKET, 'sockets', 'only false'],
+    [{ sockets: true }, {}, 'sockets', 'only true'],
+    [{ sockets: true }, { sockets: false }, 'sockets', 'only true'],
     [{ max_body_bytes: 100 }, { max_body_bytes: 101 }, 'max_body_bytes', 'at most 100 bytes'],
     [{ allowed_fields: ['messages'] }, { allowed_fields: ['messages', 'n'] }, 'allowed_fields[1]', 'only me'],
     [{ allowed_fields: [] }, { allowed_fields: ['messages'] }, 'allowed_fields[0]', 'allows none'],
@@ -117,6 +121,19 @@ describe('a key with a policy', () => {
     const [named, sentences] = forbidden(await presign(key, fields));
     expect([named, sentences.length]).toEqual([param, 1]);
     expect(sentences[0]).toContain(says);
+  });
+
+  test('allows the sockets that it names, and bundles whatever it says of sockets', async () => {
+    for (const [sockets, fields] of [
+      [false, {}],
+      [false, { ...SOCKET, sockets: false }],
+      [true, SOCKET],
+    ] as const) {
+      const { key } = await keyWith({ sockets });
+      const { conditions } = await grantOf(await presign(key, fields));
+      expect(conditions?.sockets).toBe(sockets ? true : undefined);
+      expect((await mcpPresign(key, {})).status).toBe(200);
+    }
   });
 
   test('binds each URL and each bundle to its conditions, which a request can narrow', async () => {

@@ -2,6 +2,7 @@ import type { Doubt } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { type Meter, type Works, watchWorks } from '@presign/service/metrics';
 import type { CallReport } from './call-report.ts';
+import type { OpenSockets } from './share/open-sockets.ts';
 import { countWaits, type Waits } from './share/waits.ts';
 
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */
@@ -166,6 +167,17 @@ export function watchHolds(
   gauge('presign_held_microdollars', 'Money that these calls hold', 'microdollars').addCallback((result) =>
     result.observe(leases.held().microusd),
   );
+}
+
+/** Exposes how many sockets are open, as each of their bounds counts them. */
+export function watchSockets(meter: Meter, sockets: Pick<OpenSockets, 'counts'>): void {
+  const gauge = meter.createObservableGauge('presign_open_sockets', {
+    description: 'Sockets that are open, as each of their bounds counts them',
+    unit: 'sockets',
+  });
+  gauge.addCallback((result) => {
+    for (const [bound, count] of Object.entries(sockets.counts())) result.observe(count, { bound });
+  });
 }
 
 /** Counts and exposes the calls that wait for the first byte of their provider. */

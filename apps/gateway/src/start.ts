@@ -26,7 +26,7 @@ import { boundWaiting } from './limits/waiting.ts';
 import { createDisproved } from './llm/disproved.ts';
 import { createListeners } from './mcp/open/listeners.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
-import { gatewayMetrics, watchHolds, watchWaits } from './metrics.ts';
+import { gatewayMetrics, watchHolds, watchSockets, watchWaits } from './metrics.ts';
 import { askStores } from './readiness.ts';
 import { bodyMemory } from './share/body-memory.ts';
 import { discardRest } from './share/discard.ts';
@@ -160,6 +160,7 @@ export async function startGateway(
     closing: closing.signal,
     ...processMemory(options, metrics),
   };
+  watchSockets(meter, own.sockets);
   const server = serverOf(createGateway({ ...options, ...own }), options);
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {

@@ -1264,6 +1264,8 @@ export interface components {
             /** @description The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field. */
             allowed_fields?: string[];
             bind?: components["schemas"]["Bind"];
+            /** @description false: no URL can be opened as a WebSocket. true: each URL of an LLM provider must be issued with `sockets`. */
+            sockets?: boolean;
             /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
             virtual_keys?: string[];
             /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
@@ -1537,6 +1539,8 @@ export interface components {
             allowed_fields?: string[] | null;
             /** @description The bind of each URL. A request can only leave origins out, and make ranges smaller. */
             bind?: components["schemas"]["BindRequest"] | null;
+            /** @description false: no URL can be opened as a WebSocket. true: each URL of an LLM provider must be issued with `sockets`. */
+            sockets?: boolean | null;
             /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
             virtual_keys?: string[] | null;
             /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */

@@ -37,7 +37,8 @@ export type OpenSockets = {
   readonly enter: (of: Owner) => { readonly leave: () => void } | { readonly refusal: Refusal };
   /** @returns removes it */
   readonly add: (socket: OpenSocket) => () => void;
-  readonly count: () => number;
+  /** How many are open: all, and those of the URL and of the account that have the most. */
+  readonly counts: () => Readonly<Record<'gateway' | 'account' | 'url', number>>;
   readonly cutAll: () => void;
   readonly close: () => void;
 };
@@ -46,12 +47,18 @@ type Owner = { readonly grantId: string; readonly accountId: string };
 
 export function createOpenSockets(bounds: SocketBounds): OpenSockets {
   const sockets = new Bag<OpenSocket>();
-  const counts = new Map<string, number>();
+  const urls = new Map<string, number>();
+  const accounts = new Map<string, number>();
   let open = 0;
-  const change = (key: string, by: number) => {
+  const change = (counts: Map<string, number>, key: string, by: number) => {
     const next = (counts.get(key) ?? 0) + by;
     if (next === 0) counts.delete(key);
     else counts.set(key, next);
+  };
+  const changeAll = ({ grantId, accountId }: Owner, by: number) => {
+    open += by;
+    change(urls, grantId, by);
+    change(accounts, accountId, by);
   };
   const beating = setInterval(() => {
     for (const each of sockets) each.beat();
@@ -59,31 +66,36 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
   beating.unref();
   return {
     bounds,
-    enter: ({ grantId, accountId }) => {
+    enter: (owner) => {
       const refusal =
-        over('This URL has', counts.get(grantId), bounds.perUrl) ??
-        over('The account of this URL has', counts.get(accountId), bounds.perAccount) ??
+        over('This URL has', urls.get(owner.grantId), bounds.perUrl) ??
+        over('The account of this URL has', accounts.get(owner.accountId), bounds.perAccount) ??
         (open >= bounds.perGateway ? FULL : undefined);
       if (refusal) return { refusal };
-      for (const key of [grantId, accountId]) change(key, 1);
-      open++;
+      changeAll(owner, 1);
       let hasLeft = false;
       const leave = () => {
         if (hasLeft) return;
         hasLeft = true;
-        open--;
-        for (const key of [grantId, accountId]) change(key, -1);
+        changeAll(owner, -1);
       };
       return { leave };
     },
     add: (socket) => sockets.add(socket),
-    count: () => open,
+    counts: () => ({ gateway: open, account: most(accounts), url: most(urls) }),
     cutAll: () => {
       for (const each of sockets) each.cut();
     },
     close: () => clearInterval(beating),
   };
 }
+
+/** The largest count. */
+const most = (counts: ReadonlyMap<string, number>): number => {
+  let largest = 0;
+  for (const count of counts.values()) largest = Math.max(largest, count);
+  return largest;
+};
 
 const over = (whose: string, count = 0, limit: number): Refusal | undefined =>
   count < limit

@@ -62,6 +62,11 @@ export function obeyPolicy(
       oneOf(keys),
     ),
     ...conditionsForbidden(policy, request),
+    ...unless(
+      policy.sockets === undefined || policy.sockets === (request.sockets ?? false),
+      'sockets',
+      `only ${policy.sockets}`,
+    ),
     ...fieldsForbidden(policy, own),
     ...configForbidden(policy, provider, own, (field) => `config.${field}`),
     ...limitsForbidden(LIMIT_NAMES, policy, request, body),
@@ -161,7 +166,7 @@ function pathsForbidden(
 }
 
 /** Everything that a policy sets in each URL, and that a request can narrow. */
-type Narrowable = Conditions & { readonly models?: string[] | undefined };
+type Narrowable = Omit<Conditions, 'sockets'> & { readonly models?: string[] | undefined };
 
 /** The conditions of a request that are wider than those of a policy. */
 function conditionsForbidden(policy: Narrowable, request: Narrowable): Violation[] {

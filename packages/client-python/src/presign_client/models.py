@@ -975,6 +975,8 @@ class KeyPolicy(TypedDict):
     allowed_fields: NotRequired[list[str]]
     """The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field."""
     bind: NotRequired[Bind]
+    sockets: NotRequired[bool]
+    """false: no URL can be opened as a WebSocket. true: each URL of an LLM provider must be issued with `sockets`."""
     virtual_keys: NotRequired[list[str]]
     """A URL must use one of these virtual keys of the account, so client_api_key is refused."""
     mcp_hosts: NotRequired[list[str]]
@@ -1192,6 +1194,8 @@ class KeyPolicyRequest(TypedDict):
     """The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field."""
     bind: NotRequired[BindRequest | None]
     """The bind of each URL. A request can only leave origins out, and make ranges smaller."""
+    sockets: NotRequired[bool | None]
+    """false: no URL can be opened as a WebSocket. true: each URL of an LLM provider must be issued with `sockets`."""
     virtual_keys: NotRequired[list[str] | None]
     """A URL must use one of these virtual keys of the account, so client_api_key is refused."""
     mcp_hosts: NotRequired[list[str] | None]

@@ -78,6 +78,10 @@ const shape = {
   bind: bind.meta({
     description: 'The bind of each URL. A request can only leave origins out, and make ranges smaller.',
   }),
+  sockets: z.boolean(expected('true or false')).meta({
+    description:
+      'false: no URL can be opened as a WebSocket. true: each URL of an LLM provider must be issued with `sockets`.',
+  }),
   virtual_keys: listOf(virtualKeyId, 'ids of virtual keys').meta({
     description: 'A URL must use one of these virtual keys of the account, so client_api_key is refused.',
   }),
