@@ -1,6 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { GoogleGenAI } from '@google/genai';
-import { anthropicOptions, createPresign, googleOptions, openaiOptions, type Presign } from '@presign/client';
+import { createPresign, openaiOptions, type Presign } from '@presign/client';
 import Groq from 'groq-sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -39,7 +39,9 @@ const HELLO = { model: 'sandbox-1', messages: [{ role: 'user' as const, content:
 const BEARER = ['authorization', `Bearer ${REAL_KEY}`] as const;
 
 test('the OpenAI SDK: chat, streamed too, and responses', async () => {
-  const client = new OpenAI(openaiOptions(await issue('openai', '/v1/chat/completions', '/v1/responses')));
+  const client = (await issue('openai', '/v1/chat/completions', '/v1/responses')).openai(OpenAI, {
+    maxRetries: 0,
+  });
   const { choices } = await client.chat.completions.create(HELLO);
   expect(choices[0]?.message.content).toContain('You said: Hello');
   const pieces: string[] = [];
@@ -64,7 +66,7 @@ test('the OpenAI SDK with another provider that has its API, and that one’s ow
 });
 
 test('the Anthropic SDK', async () => {
-  const client = new Anthropic(anthropicOptions(await issue('anthropic', '/v1/messages')));
+  const client = (await issue('anthropic', '/v1/messages')).anthropic(Anthropic, { maxRetries: 0 });
   const { content } = await client.messages.create({ ...HELLO, max_tokens: 256 });
   expect(content).toMatchObject([{ type: 'text', text: expect.stringContaining('You said: Hello') }]);
   expectRealKeyAlone(sandbox.seen.at(-1), 'x-api-key');
@@ -75,7 +77,9 @@ test('the Google SDK, streamed too', async () => {
   const paths = ['generateContent', 'streamGenerateContent'].map(
     (method) => `/v1beta/models/${model}:${method}`,
   );
-  const { models } = new GoogleGenAI(googleOptions(await issue('google', ...paths)));
+  const { models } = (await issue('google', ...paths)).google(GoogleGenAI, {
+    httpOptions: { timeout: 60_000 },
+  });
   expect((await models.generateContent({ model, contents: 'Hello' })).text).toBe(GEMINI_PIECES.join(''));
   const pieces: string[] = [];
   for await (const { text } of await models.generateContentStream({ model, contents: 'Hello' })) {
