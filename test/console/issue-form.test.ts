@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
       await ui.form(bundle);
       const { properties = {} as Json, required } = schemaOf(name);
       const names = Object.keys(properties).filter((each) => !(groups as readonly string[]).includes(each));
-      const server = Object.keys((properties.servers as Json | undefined)?.items?.properties ?? {});
+      const server = bundle ? Object.keys(schemaOf('McpServerRequest').properties ?? {}) : [];
       const ofServer = server
         .filter((each) => !['auth_config', 'pricing'].includes(each))
         .concat(bundle ? ['pricing.default', 'pricing.tools'] : [])

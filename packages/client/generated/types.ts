@@ -315,6 +315,7 @@ export interface components {
             /** @description Your own data, at most 65536 bytes of JSON. GET /v1/sessions/{id} returns it. */
             metadata?: components["schemas"]["Metadata"] | null;
         };
+        /** bearer */
         BearerAuth: {
             /**
              * Format: password
@@ -329,6 +330,7 @@ export interface components {
         McpHeaders: {
             [key: string]: string;
         };
+        /** api_key */
         ApiKeyAuth: {
             /**
              * Format: password
@@ -342,6 +344,7 @@ export interface components {
             /** @description Further headers for the server, at most 8. They are encrypted, too. */
             headers?: components["schemas"]["McpHeaders"] | null;
         };
+        /** oauth */
         OAuth: {
             /** @description Used until it expires. Send it without the other fields. */
             access_token?: string | null;
@@ -362,6 +365,7 @@ export interface components {
             /** @description Further headers for the server, at most 8. They are encrypted, too. */
             headers?: components["schemas"]["McpHeaders"] | null;
         };
+        /** none */
         NoAuth: Record<string, never>;
         ArgumentConditions: {
             [key: string]: components["schemas"]["ArgumentCondition"];

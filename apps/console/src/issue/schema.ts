@@ -1,5 +1,6 @@
 /** JSON Schema, as far as the requests of the issuer use it. */
 export type Schema = {
+  readonly $ref?: string;
   readonly type?: string;
   readonly title?: string;
   readonly description?: string;
@@ -17,6 +18,31 @@ export type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
 };
+
+/** A schema with all that it names by `$ref` in its place. One that names itself ends there. */
+export function inlined(
+  schema: Schema,
+  named: Readonly<Record<string, Schema>>,
+  within: readonly string[] = [],
+): Schema {
+  const { $ref: ref, ...own } = schema;
+  const name = ref?.split('/').at(-1);
+  if (name !== undefined && within.includes(name)) return own;
+  const path = name === undefined ? within : [...within, name];
+  const whole = { ...(name !== undefined && named[name]), ...own };
+  const inner = (each: Schema) => inlined(each, named, path);
+  const { anyOf, items, properties } = whole;
+  const inside = {
+    ...(anyOf && { anyOf: anyOf.map(inner) }),
+    ...(items && { items: inner(items) }),
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([label, each]) => [label, inner(each)])),
+    }),
+  };
+  const all = { ...whole, ...inside };
+  // A named type may name another one.
+  return all.$ref === undefined ? all : inlined(all, named, path);
+}
 
 /** How a value is entered: `lines` is a list of texts, `group` has fields of its own, and `list` is a list of groups. */
 export type Kind = 'text' | 'secret' | 'number' | 'choice' | 'lines' | 'json' | 'group' | 'list';

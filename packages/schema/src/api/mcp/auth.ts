@@ -94,7 +94,7 @@ const bearer = z
     expected('an object with token'),
   )
   .superRefine((config, context) => besides(config, 'Authorization', context))
-  .meta({ id: 'BearerAuth' });
+  .meta({ id: 'BearerAuth', title: 'bearer' });
 
 /** The header of a key without a place of its own. */
 export const DEFAULT_KEY_HEADER = 'X-API-Key';
@@ -124,6 +124,7 @@ const apiKey = z
   )
   .meta({
     id: 'ApiKeyAuth',
+    title: 'api_key',
     not: { required: ['header', 'query'], properties: { header: TEXT, query: TEXT } },
   });
 
@@ -177,6 +178,7 @@ const oauth = z
   })
   .meta({
     id: 'OAuth',
+    title: 'oauth',
     if: { required: ['access_token'], properties: { access_token: TEXT } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: {
@@ -200,7 +202,7 @@ const oauth = z
 const NONE = 'expected an auth_type that takes an auth_config: bearer, api_key or oauth';
 const none = z
   .custom<Record<string, never>>((value) => isJsonObject(value) && Object.keys(value).length === 0, NONE)
-  .meta({ shownAs: z.strictObject({}).meta({ id: 'NoAuth' }) });
+  .meta({ shownAs: z.strictObject({}).meta({ id: 'NoAuth', title: 'none' }) });
 
 /** The `auth_config` of each `auth_type`. */
 export const MCP_AUTH = { none, bearer, api_key: apiKey, oauth } as const;
