@@ -69,6 +69,8 @@ test('the sample has working hours, teams, models, tools and failures', async ()
   expect(await groups('outcome')).toEqual(
     expect.arrayContaining(['passed', 'provider_error', 'provider_refused']),
   );
+  const { total: ofTools } = await sample.getUsage({ ...ALL, provider: 'mcp' });
+  expect([ofTools.calls > 40, ofTools.failed_calls, ofTools.cost > 0]).toEqual([true, 0, true]);
   expect((await groups('external_user')).length).toBe(10);
   const { data } = await sample.getUsageHours({ from: Math.floor(Date.now() / 1000) - 30 * 86_400 });
   expect(data.some(({ total_ms: ms }) => (ms?.p95 ?? 0) > 500)).toBe(true);

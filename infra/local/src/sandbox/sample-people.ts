@@ -16,21 +16,21 @@ const [PRO, SMALL, MINI] = ['sandbox-pro', 'sandbox-1', 'sandbox-mini'];
 
 /** Ada comes near her budget, and Grace spends hers. */
 export const PEOPLE: readonly Person[] = [
-  { user: 'ada', team: 'search', plan: 'Pro', model: PRO, share: 20, words: 900, full: 0.92 },
-  { user: 'grace', team: 'search', plan: 'Trial', model: PRO, share: 8, words: 300, full: 1 },
-  { user: 'alan', team: 'support', plan: 'Team', model: PRO, share: 12, words: 500, full: 0.6 },
-  { user: 'barbara', team: 'support', plan: 'Team', model: PRO, share: 10, words: 700, full: 0.45 },
-  { user: 'katherine', team: 'research', plan: 'Pro', model: PRO, share: 9, words: 1_100, full: 0.7 },
-  { user: 'edsger', team: 'research', plan: 'Trial', model: SMALL, share: 6, words: 400, full: 0.2 },
-  { user: 'margaret', team: 'search', plan: 'Team', model: PRO, share: 7, words: 450, full: 0.35 },
-  { user: 'linus', team: 'support', plan: 'Trial', model: MINI, share: 12, words: 200, full: 0.1 },
-  { user: 'hedy', team: 'research', plan: 'Team', model: SMALL, share: 8, words: 350, full: 0.15 },
-  { user: 'radia', team: 'search', plan: 'Pro', model: PRO, share: 8, words: 600, full: 0.5 },
+  { user: 'ada', team: 'search', plan: 'Pro', model: PRO, share: 20, words: 1_530, full: 0.92 },
+  { user: 'grace', team: 'search', plan: 'Trial', model: PRO, share: 8, words: 510, full: 1 },
+  { user: 'alan', team: 'support', plan: 'Team', model: PRO, share: 12, words: 850, full: 0.6 },
+  { user: 'barbara', team: 'support', plan: 'Team', model: PRO, share: 10, words: 1_190, full: 0.45 },
+  { user: 'katherine', team: 'research', plan: 'Pro', model: PRO, share: 9, words: 1_870, full: 0.7 },
+  { user: 'edsger', team: 'research', plan: 'Trial', model: SMALL, share: 6, words: 680, full: 0.2 },
+  { user: 'margaret', team: 'search', plan: 'Team', model: PRO, share: 7, words: 760, full: 0.35 },
+  { user: 'linus', team: 'support', plan: 'Trial', model: MINI, share: 12, words: 340, full: 0.1 },
+  { user: 'hedy', team: 'research', plan: 'Team', model: SMALL, share: 8, words: 590, full: 0.15 },
+  { user: 'radia', team: 'search', plan: 'Pro', model: PRO, share: 8, words: 1_020, full: 0.5 },
 ];
 
-/** Who makes the call of this number, the same at every start. */
+/** The person who makes the call of this number, the same at every start. */
 export function personOf(call: number): Person {
-  let left = mixed(call) % PEOPLE.reduce((sum, { share }) => sum + share, 0);
+  let left = mixed(call * 31) % PEOPLE.reduce((sum, { share }) => sum + share, 0);
   for (const person of PEOPLE) {
     left -= person.share;
     if (left < 0) return person;
@@ -38,8 +38,13 @@ export function personOf(call: number): Person {
   return PEOPLE[0] as Person;
 }
 
-/** A number that looks like chance, and is the same at every start (the multiplier of Knuth's multiplicative hash). */
-export const mixed = (index: number): number => Math.imul(index + 1, 2_654_435_761) >>> 8;
+/** A number that looks like chance, and is the same at every start (the finalizer of MurmurHash3). */
+export function mixed(index: number): number {
+  let hash = index + 1;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 8;
+}
 
 const HOUR_MS = 3_600_000;
 /** How busy each hour of UTC is. */

@@ -71,8 +71,11 @@ export async function writeSample(sample: Sample): Promise<void> {
 
 type Issuing = { readonly backend: Presign; readonly virtualKey: string; readonly mcpUrl: string };
 
+/** The URL of an MCP server, and the session that was opened with it. */
+type Tools = { readonly url: string; readonly session: string };
+
 /** The URLs of a person: for the model, for a provider key that has ended, and of an MCP server. */
-type Urls = { readonly chat: string; readonly stale: string; readonly tools: string };
+type Urls = { readonly chat: string; readonly stale: string; readonly tools: Tools };
 type Holders = ReadonlyMap<string, Urls>;
 
 const CHAT = { provider: 'sandbox', path: '/v1/chat/completions' };
@@ -90,7 +93,7 @@ async function issueUrls({ backend, virtualKey, mcpUrl }: Issuing, expires_in: n
       ...{ ...own, servers: [server] },
       expires_in: Math.min(expires_in, 86_400),
     });
-    holders.set(user, { chat, stale, tools: servers['sandbox']?.url ?? '' });
+    holders.set(user, { chat, stale, tools: await openSession(servers['sandbox']?.url ?? '') });
   }
   return holders;
 }
@@ -113,9 +116,9 @@ async function callAll(holders: Holders, times: readonly number[]): Promise<Move
   return calls;
 }
 
-/** Of a hundred calls: 14 use tools, 3 meet an overloaded model, and 1 has a key that has ended. */
+/** In a hundred calls, 14 use tools, 3 meet an overloaded model, and 1 has a key that has ended. */
 function callOnce({ chat, stale, tools }: Urls, { model, words }: Person, at: number): Promise<string> {
-  const kind = mixed(at + 3) % 100;
+  const kind = mixed(at + 5_000) % 100;
   if (kind < 14) return callTool(tools, kind < 5 ? 'add' : 'echo', at);
   if (kind < 17) return ask(chat, OVERLOADED, words);
   return ask(kind < 18 ? stale : chat, model, Math.ceil(words * (0.4 + (mixed(at) % 120) / 100)));
@@ -126,17 +129,35 @@ const ask = (url: string, model: string, words: number, more: object = {}): Prom
   return post(url, { model, max_tokens: 200, messages, ...more });
 };
 
-function callTool(url: string, name: 'add' | 'echo', id: number): Promise<string> {
+function callTool({ url, session }: Tools, name: 'add' | 'echo', id: number): Promise<string> {
   const args = name === 'add' ? { a: id, b: 2 } : { message: 'Hello' };
-  return post(url, { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } });
+  return post(url, { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } }, session);
+}
+
+/** As a client of MCP begins. */
+async function openSession(url: string): Promise<Tools> {
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'sample', version: '1' },
+  };
+  const answer = await send(url, { jsonrpc: '2.0', id: 0, method: 'initialize', params });
+  return { url, session: answer.headers.get('mcp-session-id') ?? '' };
 }
 
 /** Returns the request id of the answer. */
-async function post(url: string, body: object): Promise<string> {
-  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+async function post(url: string, body: object, session?: string): Promise<string> {
+  return (await send(url, body, session)).headers.get('x-presign-request-id') ?? '';
+}
+
+async function send(url: string, body: object, session?: string): Promise<Response> {
+  const headers = {
+    ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    ...(session !== undefined && { 'mcp-session-id': session }),
+  };
   const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
   await answer.arrayBuffer();
-  return answer.headers.get('x-presign-request-id') ?? '';
+  return answer;
 }
 
 type Budgets = readonly { readonly id: string; readonly full: number }[];
