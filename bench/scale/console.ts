@@ -29,17 +29,40 @@ const [{ account, key } = { account: '', key: '' }] = await sql<
 
 await fill();
 const range = `from=${Math.floor(Date.now() / 86_400_000 - 29) * 86_400}&to=${Date.now() / 1000}&limit=5000`;
+/** As long a time before, and the last seven days. */
+const day = (ago: number) => Math.floor(Date.now() / 86_400_000 - ago) * 86_400;
+const before = `from=${day(58)}&to=${day(29)}&limit=5000`;
+const week = `from=${day(7)}&to=${Date.now() / 1000}&limit=5000`;
 const [{ request = '', session = '' } = {}] = await sql<{ request: string; session: string }[]>`
   select request_id as request, session_id as session from ledger order by settled_at offset ${Math.floor(CALLS / 2)} limit 1`;
 
 /** The requests of each screen, as `queries.ts` and `usage.ts` in `apps/console/src/data` make them. */
 const SCREENS: Readonly<Record<string, readonly string[]>> = {
-  'overview by model': [`usage?group_by=day,model&${range}`, 'budgets?limit=50'],
-  'overview by user': [
+  home: [
+    `usage?${range}`,
+    `usage?${before}`,
+    `usage?group_by=day,model&${range}`,
+    `usage?group_by=external_user&${range}`,
+    `usage?group_by=external_user&${before}`,
+    `usage?group_by=external_user&${week}`,
+    ...['usage/hours', 'refusals?days=90', 'budgets?limit=50', 'virtual-keys?limit=50', 'calls?limit=100'],
+  ],
+  'chart by user': [
     `usage?group_by=external_user&${range}`,
     ...[1, 2, 3, 4, 5].map((user) => `usage?group_by=day&external_user=user-${user}&${range}`),
     `usage?group_by=day&${range}`,
   ],
+  customers: [`usage?group_by=external_user&${range}`, `usage?group_by=external_user&${week}`],
+  'one customer': [
+    `usage?external_user=user-7&${range}`,
+    `usage?group_by=day,model&external_user=user-7&${range}`,
+    `usage?group_by=provider,model,tool&external_user=user-7&${range}`,
+    'calls?limit=50&outcome=refused&external_user=user-7',
+    'sessions?limit=50&external_user=user-7',
+    'budgets?limit=50&external_user=user-7',
+  ],
+  requests: ['calls?limit=50&outcome=all', `usage?group_by=day,outcome&${range}`, 'refusals?days=90'],
+  'one request': [`calls/${request}`, `calls/${request}/similar`],
   'usage by user': [`usage?group_by=external_user&${range}`],
   'usage by model': [`usage?group_by=model&${range}`],
   'usage by day': [`usage?group_by=day&${range}`],
@@ -58,7 +81,6 @@ const SCREENS: Readonly<Record<string, readonly string[]>> = {
   'calls of a rare model': ['calls?limit=50&model=rare'],
   'calls of an absent model': ['calls?limit=50&model=none'],
   'calls of an absent provider': ['calls?limit=50&provider=none'],
-  'one call': [`calls/${request}`],
   audit: ['audit?limit=50'],
 };
 

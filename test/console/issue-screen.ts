@@ -41,7 +41,7 @@ export async function openIssue(browser: Browser, stack: ConsoleStack): Promise<
     }
   };
   const form = async (bundle = false) => {
-    await ui.open('Sessions');
+    await ui.open('URLs');
     await ui.open('Issue');
     if (bundle) await page.getByRole('link', { name: 'A bundle of MCP servers' }).click();
     await field(bundle ? 'servers[0].url' : 'provider').waitFor();

@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     expect(logs).toContain('/v1/presign');
     for (const secret of [KEY, token]) expect(logs).not.toContain(secret);
 
-    await ui.open('Usage');
+    await ui.open('Explore');
     const html = await text('document.documentElement.outerHTML');
     const fields = await text("Array.from(document.querySelectorAll('input'), (each) => each.value)");
     for (const secret of [KEY, token]) expect(html + fields).not.toContain(secret);

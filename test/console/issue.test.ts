@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await ui.picture('playground', 370);
     await expectGood();
     await page.getByRole('link', { name: String(row?.requestId).slice(0, 8) }).click();
-    await page.getByRole('heading', { name: 'Price' }).waitFor();
+    await page.getByRole('heading', { name: 'From hold to charge' }).waitFor();
   });
 
   test.each(['/v1/messages', '/v1/responses'])('an answer of %s is shown as text', async (path) => {
@@ -184,7 +184,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await own.page.getByLabel('API key').fill(await addApiKey(stack, account, { scopes: ['presign'] }));
     await own.page.getByRole('button', { name: 'Sign in' }).click();
     await own.page.getByRole('heading', { level: 1, name: 'Issue a URL' }).waitFor();
-    expect(await own.page.locator('header nav').getByRole('link').allInnerTexts()).toEqual(['Issue']);
+    expect(await own.page.locator('aside nav a').allTextContents()).toEqual(['Issue']);
     for (const name of ['provider', 'path', 'client_api_key', 'max_uses'] as const)
       await own.page.locator(`[name="${name}"]`).fill(CHAT[name]);
     await own.page.getByRole('button', { name: 'Issue', exact: true }).tap();

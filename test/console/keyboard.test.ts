@@ -86,19 +86,17 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect(await focused()).toBe(button);
   }
 
-  test('Overview: spending is shown by user, and by provider', async () => {
+  test('Home: spending is shown by user, and by provider', async () => {
     await tabTo(/^Spend by/);
     await type('user');
-    await activate('Apply');
-    await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by external user' }).waitFor();
-    await tabTo(/^Spend by/);
-    await type('provider');
-    await activate('Apply');
+    await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by user' }).waitFor();
+    // Above it in the list. Typed at once, it would be one word with the last.
+    await press('ArrowUp');
     await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by provider' }).waitFor();
   });
 
-  test('Budgets: a limit is raised', async () => {
-    await open('Budgets');
+  test('Limits: a limit is raised', async () => {
+    await open('Limits');
     await openDialog('Change Team');
     expect(await ui.violations()).toEqual([]);
     await tabTo('Limit in dollars');
@@ -109,11 +107,11 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect((await list<{ cost_limit: number }>('/v1/budgets'))[0]?.cost_limit).toBe(750_000);
   });
 
-  test('Budgets: one is deleted, and the focus stays with its table', async () => {
+  test('Limits: one is deleted, and the focus stays with its table', async () => {
     const scope = { external_user: 'gone' };
     await ask('POST', '/v1/budgets', { name: 'Gone', scope, cost_limit: 1, window: 'month' });
-    await open('Overview');
-    await open('Budgets');
+    await open('Home');
+    await open('Limits');
     await ui.page.getByRole('button', { name: 'Delete Gone' }).waitFor();
     await openDialog('Delete Gone');
     await activate('Delete');
@@ -122,12 +120,14 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect(await ui.page.evaluate('document.activeElement.ariaLabel')).toBe('Shared budgets');
   });
 
-  test('Calls: a call is found by its request id, and its session is opened and revoked', async () => {
-    await open('Calls');
-    await tabTo('Request id');
+  test('Requests: a call is found by its request id, and its session is opened and revoked', async () => {
+    await open('Requests');
+    await press('Control+K');
     await type(request);
+    await ui.page.getByRole('option', { name: request }).first().waitFor();
+    expect(await ui.violations()).toEqual([]);
     await press('Enter');
-    await ui.page.getByRole('heading', { name: 'Price' }).waitFor();
+    await ui.page.getByRole('heading', { name: 'From hold to charge' }).waitFor();
     await settled(ui.page);
     const [session] = await list<{ id: string }>('/v1/sessions');
     await activate(session?.id.slice(0, 8) ?? '');
@@ -137,20 +137,18 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect(await list('/v1/sessions?status=active')).toEqual([]);
   });
 
-  test('Sessions: those of a user are listed', async () => {
-    await open('Sessions');
+  test('URLs: those of a user are listed', async () => {
+    await open('URLs');
     await tabTo('User');
     await type('grace');
-    await press('Enter');
     await ui.page.getByText('No session fits.').waitFor();
   });
 
-  test('Usage: calls are summed by day, and saved', async () => {
-    await open('Usage');
+  test('Explore: calls are summed by day, and saved', async () => {
+    await open('Explore');
     await tabTo(/^Sum by/);
     await type('day');
-    await activate('Apply');
-    await ui.page.getByRole('columnheader', { name: 'day (UTC)' }).waitFor();
+    await ui.page.getByRole('columnheader', { name: /^day/ }).waitFor();
     const saved = ui.page.waitForEvent('download');
     await activate('Download CSV');
     expect((await saved).suggestedFilename()).toBe('usage.csv');

@@ -7,7 +7,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type ConsolePage, openConsole, signIn } from './console-page.ts';
 import { CHAT, type ConsoleStack, callOnce, startConsole } from './console-stack.ts';
 
-describe.skipIf(!hasChromium)('the limits on the overview', () => {
+describe.skipIf(!hasChromium)('the limits on the first page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let slow: Upstream;
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('the limits on the overview', () => {
       await row(/ of alan/)
         .getByRole('link')
         .getAttribute('href'),
-    ).toMatch(/^#\/sessions\/[0-9a-f-]{36}$/);
+    ).toMatch(/^#\/urls\/[0-9a-f-]{36}$/);
   });
 
   test('a virtual key is there once its budget is nearly used, and not before', async () => {

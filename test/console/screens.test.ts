@@ -91,10 +91,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   const dialog = () => ui.page.getByRole('dialog');
 
   /** Checks all that must hold for every screen. */
-  async function expectGood(picture: string, height?: number): Promise<void> {
+  async function expectGood(picture?: string, height?: number): Promise<void> {
     await settled(ui.page);
     expect(await texts()).not.toContain(OTHER);
-    await ui.picture(picture, height);
+    if (picture) await ui.picture(picture, height);
     expect(await ui.violations()).toEqual([]);
     expect(ui.problems).toEqual([]);
   }
@@ -112,7 +112,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   test('signs in with the keyboard alone, and scripts see neither key nor cookie', async () => {
     const { page } = ui;
     expect(await ui.violations()).toEqual([]);
-    await page.getByLabel('API key').focus();
+    expect(await page.evaluate('document.activeElement.name')).toBe('api_key');
+    expect(await page.locator('main').innerText()).toContain('.presign/sample-api-key');
     await page.keyboard.type('presign_sk_wrong');
     await page.keyboard.press('Enter');
     await page.getByText('This API key is unknown, revoked or expired.').waitFor();
@@ -120,7 +121,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.keyboard.type(stack.apiKey);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
     const seen = await page.evaluate(
       'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])',
     );
@@ -130,27 +131,28 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
   });
 
-  test('Overview: what was spent, what was refused and why, and what is near its limit', async () => {
-    await ui.open('Overview');
+  test('Home: what was spent, what was refused and why, and what is near its limit', async () => {
+    await ui.open('Home');
     await ui.page
       .getByText(dollars(await spent()), { exact: true })
       .first()
       .waitFor();
     expect(await texts()).toContain('Team');
-    expect(await cells('passed')).toEqual(['5', '5']);
-    await eventually(async () => (await cells('uses_exhausted')).at(-1) === '2');
-    expect(await texts()).not.toContain('cost_limit_too_low');
+    await eventually(async () => (await cells('uses exhausted')).at(-1) === '2');
+    expect(await texts()).not.toContain('cost limit too low');
+    expect((await cells('All customers'))[3]).toBe('5');
+    await eventually(async () => /Refused\n28\.6 %/.test(await texts()));
     expect(
       await ui.page
         .getByRole('img', { name: /Spending of each day/ })
         .locator('canvas')
         .count(),
     ).toBe(1);
-    await expectGood('overview');
+    await expectGood();
   });
 
-  test('Usage: the table adds up to the ledger, to the microdollar, and is saved as CSV', async () => {
-    await ui.open('Usage');
+  test('Explore: the table adds up to the ledger, to the microdollar, and is saved as CSV', async () => {
+    await ui.open('Explore');
     const total = dollars(await spent());
     expect((await cells('Total')).at(-1)).toBe(total);
     expect(await texts()).toContain(`Spent\n${total}`);
@@ -163,22 +165,21 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const costs = groups.map((group) => Number(group[head.indexOf('cost')]));
     expect(costs.reduce((all, cost) => all + cost, 0)).toBe(await spent());
     await ui.page.getByLabel('Sum by').selectOption('external_user');
-    await press('Apply');
     await ui.page.getByRole('link', { name: 'grace' }).waitFor();
     expect((await cells('Total')).at(-1)).toBe(total);
     // Over her budget.
     expect((await cells('ada'))[0]).toBe('2');
     const ofAda = (await cells('ada')).at(-1);
-    await expectGood('usage');
-    await ui.open('Budgets');
-    await eventually(async () => (await cells('Team'))[4] === ofAda);
-    const [, window, resets, , , held, uses] = await cells('Team');
+    await expectGood('explore', 560);
+    await ui.open('Limits');
+    await eventually(async () => (await cells('Team'))[2] === ofAda);
+    const [, , , , , held, uses, , window, resets] = await cells('Team');
     expect([window, held, uses]).toEqual(['month', '$0.00', '2 of 2']);
     expect(resets).not.toBe('–');
   });
 
-  test('Budgets: a limit is raised in place, and a stale page cannot overwrite it', async () => {
-    await ui.open('Budgets');
+  test('Limits: a limit is raised in place, and a stale page cannot overwrite it', async () => {
+    await ui.open('Limits');
     expect((await cells('Team'))[3]).toBe('$0.50');
     await press('Change Team');
     await dialog().getByLabel('Limit in dollars').fill('0.75');
@@ -189,7 +190,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     };
     const team = list.data.find(({ name }) => name === 'Team');
     expect(team?.cost_limit).toBe(750_000);
-    await expectGood('budgets');
+    await expectGood('limits', 420);
     await press('Change Team');
     await admin('PATCH', `/v1/budgets/${team?.id}`, { cost_limit: 800_000 });
     // The page behind the dialog has read the change. The form has not.
@@ -203,42 +204,48 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await cells('Team'))[3] === '$0.80');
   });
 
-  test('Calls: those of a user, and one call line by line', async () => {
-    await ui.open('Calls');
+  test('Requests: those of a user, and one call line by line', async () => {
+    await ui.open('Requests');
     await ui.page.getByRole('row').nth(5).waitFor();
-    await expectGood('calls', 500);
+    await expectGood('requests', 560);
+    expect(
+      (await ui.page.getByRole('navigation', { name: 'Outcomes' }).innerText()).split(
+        /\s*\n\s*|\s(?=\w+ \d)/,
+      ),
+    ).toEqual(expect.arrayContaining(['all 7', 'passed 5', 'failed 0', 'refused 2']));
     await ui.page.getByLabel('User').fill('ada');
-    await press('Apply');
+    // Two calls that passed, and two that were refused.
+    await eventually(async () => (await ui.page.getByRole('row').count()) === 5);
+    await ui.page.getByLabel('Outcome', { exact: true }).selectOption('passed');
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
     await ui.page.getByRole('row').nth(1).getByRole('rowheader').getByRole('link').click();
-    await ui.page.getByRole('heading', { name: 'Price' }).waitFor();
+    await ui.page.getByRole('heading', { name: 'From hold to charge' }).waitFor();
     await settled(ui.page);
     await ui.page.getByText('$0.15 a million').waitFor();
     const charged = (await cells('Charged')).at(-1);
     expect((await cells('Sum, rounded up')).at(-1)).toBe(charged);
-    await expectGood('call', 720);
+    await expectGood('request', 640);
   });
 
-  test('Calls: of one day, from the sum of the day, and of a time that is typed', async () => {
+  test('Requests: of one day, from the sum of the day, and of a time that is typed', async () => {
     const { page } = ui;
-    await ui.open('Usage');
+    await ui.open('Explore');
     await page.getByLabel('Sum by').selectOption('day');
-    await press('Apply');
     const day = page.getByRole('link', { name: /^\d{4}-\d\d-\d\d$/ }).first();
     const calls = (await cells(await day.innerText()))[0];
     await day.click();
-    await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
     await settled(page);
-    expect(await page.getByRole('row').count()).toBe(Number(calls) + 1);
+    await page.getByLabel('Outcome', { exact: true }).selectOption('passed');
+    await eventually(async () => (await page.getByRole('row').count()) === Number(calls) + 1);
     expect(await page.getByLabel('From').inputValue()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d$/);
     await page.getByLabel('From').fill('');
     await page.getByLabel('Until').fill('2026-01-31T12:00');
-    await press('Apply');
     await page.getByText('No call fits.').waitFor();
   });
 
-  test('Budgets: one for metadata is created and deleted', async () => {
-    await ui.open('Budgets');
+  test('Limits: one for metadata is created and deleted', async () => {
+    await ui.open('Limits');
     await press('Create a budget');
     await dialog().getByLabel('Name').fill('Blue');
     await dialog().getByLabel('Covers').selectOption('metadata');
@@ -255,15 +262,14 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await texts()).includes('Blue (deleted)'));
   });
 
-  test('Sessions: live figures, a later end, and revocation that the gateway obeys', async () => {
-    await ui.open('Sessions');
+  test('URLs: live figures, a later end, and revocation that the gateway obeys', async () => {
+    await ui.open('URLs');
     await ui.page.getByRole('row').nth(2).waitFor();
-    await expectGood('sessions');
-    await ui.page.getByLabel('Session id').fill(session);
-    await press('Open');
+    await expectGood('urls', 420);
+    await ui.page.goto(`${stack.consoleUrl}#/urls/${session}`);
     await ui.page.getByRole('button', { name: /^Extend/ }).waitFor();
     expect(await texts()).toContain('2 of 50');
-    await expectGood('session');
+    await expectGood('session', 520);
     await press('Extend');
     await dialog().getByRole('button', { name: 'Extend' }).click();
     const field = dialog().getByLabel('The URL with the later end');
@@ -407,10 +413,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
 
   test('with the keyboard alone: a screen is opened, a dialog opened, left and its button focused again', async () => {
     const { page } = ui;
-    await ui.open('Overview');
-    await page.getByRole('link', { name: 'Budgets' }).first().focus();
+    await ui.open('Home');
+    await page.getByRole('link', { name: 'Limits', exact: true }).first().focus();
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'Budgets' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Limits' }).waitFor();
     await eventually(async () => (await page.evaluate('document.activeElement.tagName')) === 'H1');
     await settled(page);
     await page.getByRole('button', { name: 'Create a budget' }).focus();
@@ -422,7 +428,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   });
 
   test('signs out, and the back button shows no figure', async () => {
-    await ui.open('Usage');
+    await ui.open('Explore');
     await press('Sign out');
     await ui.page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await ui.page.goBack();
@@ -435,7 +441,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const own = await openConsole(browser, stack);
     await signIn(own, await addApiKey(stack, account, { scopes: ['read'], name: 'reader' }));
     expect(await own.page.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
-    for (const name of ['Budgets', 'Sessions', 'Keys']) {
+    for (const name of ['Customers', 'Limits', 'URLs', 'Keys']) {
       await own.open(name);
       expect(await own.page.getByRole('button', { name: /Create|Change|Revoke|Extend|Rotate/ }).count()).toBe(
         0,
@@ -445,10 +451,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   });
 
   test('on a phone, the other account sees its own figures alone', async () => {
-    const own = await openConsole(browser, stack, { viewport: { width: 360, height: 740 }, hasTouch: true });
+    const own = await openConsole(browser, stack, { viewport: { width: 390, height: 844 }, hasTouch: true });
     const { id } = await addAccount(stack);
     await signIn(own, await addApiKey(stack, id, { scopes: ['admin'] }));
-    for (const name of ['Budgets', 'Sessions', 'Calls', 'Usage', 'Keys', 'Webhooks', 'Audit']) {
+    for (const name of ['Customers', 'Limits', 'URLs', 'Requests', 'Explore', 'Keys', 'Webhooks', 'Audit']) {
       await own.open(name);
       const shown = await own.page.locator('main').innerText();
       for (const foreign of ['ada', 'grace', 'Team', 'Production', session.slice(0, 8)])

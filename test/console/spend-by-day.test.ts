@@ -29,6 +29,13 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
+/** The last days up to now. */
+const last = (days: number) => ({
+  from: (Math.floor(end / 86_400) - days + 1) * 86_400,
+  to: end,
+  zone: 'UTC',
+});
+
 /** Asks the issuer, and counts the groups of its answers. */
 function counting(): { readonly ask: AskUsage; readonly groups: () => number } {
   const { getUsage } = createPresign({ url: of.issuerUrl, apiKey: of.apiKey });
@@ -43,11 +50,11 @@ function counting(): { readonly ask: AskUsage; readonly groups: () => number } {
 
 test('a chart of very many users reads few groups, names the users who cost most, and adds up to the ledger', async () => {
   const { ask, groups } = counting();
-  const report = await readByDay(ask, { days: DAYS, by: 'external_user' }, end);
+  const report = await readByDay(ask, { range: last(DAYS), by: 'external_user' });
   expect(groups()).toBeLessThan(2 * USERS);
   const names = new Set(report.data.map(({ external_user }) => external_user));
   expect(names).toEqual(new Set(['user-199', 'user-198', 'user-197', 'user-196', 'user-195', OTHERS]));
-  const { data, total } = await readReport(ask, { days: DAYS, groupBy: ['day'] }, end);
+  const { data, total } = await readReport(ask, { range: last(DAYS), groupBy: ['day'] });
   expect(report.total).toEqual(total);
   for (const whole of data) {
     const parts = report.data.filter(({ day }) => day === whole.day);
@@ -61,7 +68,11 @@ test('a chart of very many users reads few groups, names the users who cost most
 
 test('a chart of few groups names each', async () => {
   const { ask } = counting();
-  const report = await readByDay(ask, { days: 1, by: 'external_user', filters: { provider: 'openai' } }, end);
+  const report = await readByDay(ask, {
+    range: last(1),
+    by: 'external_user',
+    filters: { provider: 'openai' },
+  });
   expect(new Set(report.data.map(({ external_user }) => external_user)).size).toBe(USERS + 1);
 });
 

@@ -39,60 +39,90 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     const { page } = ui;
     const go = async (place: string) => {
       await page.goto(`${stack.consoleUrl}#/${place}`);
-      await page.getByRole('heading', { level: 1, name: /^(Calls|Usage)$/ }).waitFor();
+      await page.getByRole('heading', { level: 1, name: /^(Requests|Explore)$/ }).waitFor();
       await settled(page);
     };
-    const apply = () => page.getByRole('button', { name: 'Apply' }).click();
     const expectCalls = (calls: number) =>
       eventually(async () => (await page.getByRole('row').count()) === calls + 1);
-    return { page, go, apply, expectCalls };
+    return { page, go, expectCalls };
   };
 
   test.each([
     ['Pacific/Auckland', 'en-NZ'],
     ['America/New_York', 'de-DE'],
-  ])('%s, a day of Usage leads to its calls, also after another filter is applied', async (zone, locale) => {
-    const { page, go, apply, expectCalls } = await openIn(zone, locale);
-    await go('usage?by=day');
-    await page.getByRole('link', { name: DAY, exact: true }).click();
-    await expectCalls(4);
-    await page.getByLabel('User').fill('ada');
-    await apply();
-    await page.waitForURL(/external_user=ada/);
-    await expectCalls(4);
-    // The address means the same in every zone.
-    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z`);
+  ])(
+    '%s, a day of another zone leads to its calls, also after another filter is chosen',
+    async (zone, locale) => {
+      const { page, go, expectCalls } = await openIn(zone, locale);
+      await go('explore?by=day');
+      expect(await page.getByLabel('Time zone').inputValue()).toBe(zone);
+      await page.getByLabel('Time zone').selectOption('UTC');
+      await page.getByRole('link', { name: DAY, exact: true }).click();
+      await expectCalls(4);
+      await page.getByLabel('User').fill('ada');
+      await page.waitForURL(/external_user=ada/);
+      await expectCalls(4);
+      // The address means the same in every zone.
+      expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z`);
+      await page.context().close();
+    },
+  );
+
+  test('the days of a report are those of the shown zone, and lead to their calls', async () => {
+    const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
+    await go('explore?by=day');
+    // Kathmandu is 5:45 ahead of UTC: three calls are before its midnight, and three after.
+    const next = new Date(Date.parse(DAY) + 86_400_000).toISOString().slice(0, 10);
+    const calls = async (day: string) =>
+      (
+        await page
+          .getByRole('row', { name: new RegExp(`^${day}`) })
+          .getByRole('cell')
+          .first()
+          .innerText()
+      ).trim();
+    expect([await calls(DAY), await calls(next)]).toEqual(['4', '2']);
+    await page.getByRole('link', { name: next, exact: true }).click();
+    await expectCalls(2);
     await page.context().close();
   });
 
-  test('a range within a minute stays as it is when another filter is applied', async () => {
-    const { page, go, apply, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
-    await go(`calls?from=${DAY}T13:48:55.500Z&to=${DAY}T13:48:57Z`);
+  test('a range within a minute stays as it is when another filter is chosen', async () => {
+    const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
+    await go(`requests?from=${DAY}T13:48:55.500Z&to=${DAY}T13:48:57Z`);
     await expectCalls(2);
     await page.getByLabel('Provider').fill('openai');
-    await apply();
     await page.waitForURL(/provider=openai/);
     await expectCalls(2);
     await page.context().close();
   });
 
-  test('a time that is typed is of the zone of the browser, and the address has it with its zone', async () => {
-    const { page, go, apply, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
-    await go('calls');
+  test('a time that is typed is of the shown zone, and the address has it with its zone', async () => {
+    const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
+    await go('requests');
     await expectCalls(6);
-    // Kathmandu is 5:45 ahead of UTC.
+    await page.getByLabel('Time', { exact: true }).selectOption('Custom…');
     await page.getByLabel('From').fill(`${DAY}T19:33`);
-    await apply();
-    await page.waitForURL(/from=/);
-    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T13:48:00.000Z`);
+    await page.waitForURL((url) => decodeURIComponent(url.href).includes(`from=${DAY}T13:48:00.000Z`));
     await expectCalls(4);
     expect(await page.getByLabel('From').inputValue()).toBe(`${DAY}T19:33`);
     await page.context().close();
   });
 
+  test('the chosen time and zone go along from page to page', async () => {
+    const { page, go } = await openIn('UTC', 'en-US');
+    await go('explore');
+    await page.getByLabel('Time', { exact: true }).selectOption('Last month');
+    await page.getByLabel('Time zone').selectOption('Asia/Tokyo');
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Requests' }).click();
+    await page.waitForURL(/requests\?time=last-month&zone=Asia%2FTokyo/);
+    expect(await page.getByLabel('Time zone').inputValue()).toBe('Asia/Tokyo');
+    await page.context().close();
+  });
+
   test('a filter in Unix seconds, as the API takes it, is shown', async () => {
     const { page, go, expectCalls } = await openIn('UTC', 'en-US');
-    await go(`calls?from=${at('13:48:00').getTime() / 1_000}`);
+    await go(`requests?from=${at('13:48:00').getTime() / 1_000}`);
     await expectCalls(4);
     expect(await page.getByLabel('From').inputValue()).toBe(`${DAY}T13:48`);
     await page.context().close();

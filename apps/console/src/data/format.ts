@@ -1,3 +1,5 @@
+import { wallOf } from './range.ts';
+
 /** Microdollars as dollars with all their digits: at least two decimals, at most six. Null: `–`. */
 export function money(microusd: number | null | undefined): string {
   if (microusd === null || microusd === undefined) return '–';
@@ -7,6 +9,10 @@ export function money(microusd: number | null | undefined): string {
     .replace(/0{1,4}$/, '');
   return `${microusd < 0 ? '−' : ''}$${count(Math.floor(all / 1_000_000))}.${part}`;
 }
+
+/** Microdollars to the cent, for estimates and axes. */
+export const cents = (microusd: number): string =>
+  `${microusd < 0 ? '−' : ''}$${(Math.abs(microusd) / 1_000_000).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 
 /** Microdollars as the text of a form, which `readMoney` reads back without a loss. */
 export const writeMoney = (microusd: number): string =>
@@ -22,6 +28,18 @@ export function readMoney(text: string): number | undefined {
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? '–' : value.toLocaleString('en-US');
 
+/** A part of a whole, `–` if the whole is 0. */
+export const percent = (part: number, whole: number): string =>
+  whole === 0 ? '–' : `${((part / whole) * 100).toFixed(1)} %`;
+
+/** A duration in milliseconds. */
+export const duration = (ms: number | null | undefined): string =>
+  ms === null || ms === undefined
+    ? '–'
+    : ms < 1_000
+      ? `${Math.round(ms * 10) / 10} ms`
+      : `${(ms / 1_000).toFixed(2)} s`;
+
 /** A limit. −1 and null mean no limit. */
 export const limit = (value: number | null, show: (value: number) => string): string =>
   value === null || value === -1 ? 'no limit' : show(value);
@@ -30,28 +48,28 @@ export const limit = (value: number | null, show: (value: number) => string): st
 export const usedOf = (used: number | null | undefined, most: number | null, show: typeof money): string =>
   most === null ? show(used) : `${show(used)} of ${show(most)}`;
 
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-export const time = (seconds: number): string => TIME.format(seconds * 1000);
+const FORMATS = new Map<string, Intl.DateTimeFormat>();
+/** A moment as clocks of the zone show it. */
+export function time(seconds: number, zone: string): string {
+  const format =
+    FORMATS.get(zone) ??
+    new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', timeZone: zone });
+  FORMATS.set(zone, format);
+  return format.format(seconds * 1000);
+}
 
-/** A moment with its zone, as the API and an address take it. A field for a time writes it in the browser's zone, without one. */
-export const moment = (text: string): string => {
-  const date = new Date(millisOf(text));
-  return Number.isNaN(date.getTime()) ? text : date.toISOString();
-};
-
-/** A number is Unix seconds, as in the API. */
-const millisOf = (text: string): number =>
-  /^\d+(\.\d+)?$/.test(text) ? Math.round(Number(text) * 1_000) : Date.parse(text);
+/** A day as `Nov 21`. */
+export const dayName = (day: string): string => DAY_NAME.format(Date.parse(`${day}T00:00Z`));
+const DAY_NAME = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
 
 /** The end of the year 9999. */
 const END_MS = 253_402_300_800_000;
 
-/** A moment as a field for a time shows it: in the browser's zone, to the minute. */
-export const fieldTime = (text: string | undefined): string | undefined => {
-  const date = new Date(millisOf(text ?? ''));
+/** A moment as a field for a time shows it: in the zone, to the minute. */
+export const fieldTime = (text: string | undefined, zone: string): string | undefined => {
+  const ms = /^\d+(\.\d+)?$/.test(text ?? '') ? Number(text) * 1_000 : Date.parse(text ?? '');
   // Beyond it, the API takes no time, and a field shows none.
-  if (!(date.getTime() >= 0 && date.getTime() < END_MS)) return undefined;
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return ms >= 0 && ms < END_MS ? wallOf(ms, zone) : undefined;
 };
 
 /** The beginning of an id, enough to recognise it. */

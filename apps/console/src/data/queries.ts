@@ -1,8 +1,18 @@
 import type { Input, Limits, UsageReport } from '@presign/client';
 import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
-import { moment } from './format.ts';
-import { type Dimension, readByDay, readReport, type UsageAsked, type UsageFilters } from './usage.ts';
+import type { Range } from './range.ts';
+import { nameOf } from './shared-budget.ts';
+import {
+  apiFilters,
+  type Dimension,
+  readByDay,
+  readReport,
+  type UsageAsked,
+  type UsageFilters,
+  usageFields,
+  valueIn,
+} from './usage.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
 
@@ -33,26 +43,63 @@ const lastOf =
   (report: UsageReport | undefined, query: Pick<Query, 'queryKey'> | undefined): UsageReport | undefined =>
     JSON.stringify(query?.queryKey[1]) === JSON.stringify(asked) ? report : undefined;
 
-export function useUsage(asked: UsageAsked) {
-  const { data: end } = useReportEnd();
-  return useQuery({
-    queryKey: ['usage', asked, end],
-    queryFn: () => readReport(presign.getUsage, asked, end ?? 0),
-    enabled: end !== undefined,
-    placeholderData: lastOf(asked),
+let turn: Promise<unknown> = Promise.resolve();
+
+/**
+ * Reads one report after another, as an issuer does for an account: reports that wait there for long are refused. One whose page was left
+ * meanwhile is not read.
+ */
+function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+  const own = turn.then(() => {
+    signal.throwIfAborted();
+    return read();
+  });
+  turn = own.catch(() => undefined);
+  return own;
+}
+
+/** A question without the end of its range, which moves on. */
+const question = <A extends { readonly range: Range }>({ range: { from, zone }, ...asked }: A) => ({
+  ...asked,
+  from,
+  zone,
+});
+
+export function useUsage(asked: UsageAsked, enabled = true) {
+  const key = question(asked);
+  return useQuery<UsageReport>({
+    queryKey: ['usage', key, asked.range.to],
+    queryFn: ({ signal }) => inTurn(signal, () => readReport(presign.getUsage, asked)),
+    placeholderData: lastOf(key),
+    enabled,
   });
 }
 
-/** The spending of each day by one dimension, for a chart. */
-export function useSpendByDay(asked: { days: number; by: Dimension; filters?: UsageFilters }) {
-  const { data: end } = useReportEnd();
-  return useQuery({
-    queryKey: ['spend-by-day', asked, end],
-    queryFn: () => readByDay(presign.getUsage, asked, end ?? 0),
-    enabled: end !== undefined,
-    placeholderData: lastOf(asked),
+/** The sums of each day by one dimension, for a chart. */
+export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFilters }) {
+  const key = question(asked);
+  return useQuery<UsageReport>({
+    queryKey: ['by-day', key, asked.range.to],
+    queryFn: ({ signal }) => inTurn(signal, () => readByDay(presign.getUsage, asked)),
+    placeholderData: lastOf(key),
   });
 }
+
+/** The longest range of which hours are read, and the API reads whole hours. */
+const MOST_HOURS = 31 * 24;
+const HOUR = 3_600;
+
+/** How the calls of each hour ended, and how long they took. */
+export const useHours = ({ from, to }: Range) => {
+  const end = Math.ceil(to / HOUR) * HOUR;
+  const start = Math.max(Math.floor(from / HOUR) * HOUR, end - MOST_HOURS * HOUR);
+  return useQuery({
+    queryKey: ['hours', start, end],
+    queryFn: () => presign.getUsageHours({ from: start, to: end }),
+    refetchInterval: REPORT_MS,
+    placeholderData: keepPreviousData,
+  });
+};
 
 /** The days that refusals are kept for. */
 const REFUSAL_DAYS = 90;
@@ -90,6 +137,9 @@ export type Filters = Readonly<Record<string, string>>;
 export const useBudgets = (filters: Filters = {}) =>
   usePages(['budgets', filters], (at) => presign.listBudgets({ ...filters, ...at }), LIVE_MS);
 
+export const useBudget = (id: string) =>
+  useQuery({ queryKey: ['budget', id], queryFn: () => presign.getBudget({ id }), refetchInterval: LIVE_MS });
+
 export const useSessions = (filters: Filters) =>
   usePages(['sessions', filters], (at) =>
     presign.listSessions({ ...filters, ...at } as Input<'listSessions'>),
@@ -122,13 +172,24 @@ function nullIfGone(error: unknown): null {
   throw error;
 }
 
-export const useCalls = (filters: Filters) =>
-  usePages(['calls', filters], (at) => {
-    const { from, to, ...others } = filters;
-    const times = { ...(from && { from: moment(from) }), ...(to && { to: moment(to) }) };
-    return presign.listCalls({ ...others, ...times, ...at, format: 'json' } as Input<'listCalls'> & {
-      format: 'json';
-    });
+/** Calls of a time, newest first, with those that were refused unless the filters say otherwise. The first page follows new ones. */
+export const useCalls = (filters: Filters, range: Range | undefined, isLive: boolean) =>
+  usePages(
+    ['calls', filters, range && (isLive ? range.from : range)],
+    (at) =>
+      presign.listCalls({
+        ...{ outcome: 'all', ...apiFilters(filters), ...at },
+        ...(range && { from: range.from, ...(!isLive && { to: range.to }) }),
+        format: 'json',
+      } as Input<'listCalls'> & { format: 'json' }),
+    isLive ? LIVE_MS : undefined,
+  );
+
+/** Calls like one, refused ones too. */
+export const useSimilar = (requestId: string) =>
+  useQuery({
+    queryKey: ['similar', requestId],
+    queryFn: () => presign.listSimilarCalls({ request_id: requestId }),
   });
 
 /** A call that has just ended appears a moment later: its page is asked for again, so often. */
@@ -143,13 +204,52 @@ export const useCall = (requestId: string) =>
       isGone(state.error) && state.errorUpdateCount < MOST_LOOKS ? LOOK_MS : false,
   });
 
-export const useApiKeys = (enabled: boolean) =>
-  useInfiniteQuery({
-    queryKey: ['api-keys'],
-    queryFn: ({ pageParam }) => presign.listApiKeys({ limit: 50, ...(pageParam && { cursor: pageParam }) }),
-    initialPageParam: '',
-    getNextPageParam: (last) => last.next_cursor,
+export const useApiKeys = () => usePages(['api-keys'], (at) => presign.listApiKeys(at));
+
+/** The names of API keys, virtual keys and budgets by their ids, as far as the first hundred of each have them. */
+export const useNames = (isAdmin: boolean, enabled = true) =>
+  useQuery({
+    queryKey: ['names', isAdmin],
     enabled,
+    staleTime: REPORT_MS,
+    queryFn: async (): Promise<Names> => {
+      const first = { limit: 100 };
+      const [keys, virtual, budgets] = await Promise.all([
+        isAdmin ? presign.listApiKeys(first) : { data: [] },
+        presign.listVirtualKeys(first),
+        presign.listBudgets(first),
+      ]);
+      return {
+        api_key: new Map(keys.data.map(({ id, name }) => [id, name])),
+        virtual_key: new Map(virtual.data.map(({ id, name }) => [id, name])),
+        budget: new Map(budgets.data.map((budget) => [budget.id, nameOf(budget)])),
+      };
+    },
+  });
+
+export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>>;
+
+/** How many values a list of suggestions has. */
+const SUGGESTED = 1_000;
+const SUGGESTED_SECONDS = 90 * 86_400;
+
+/** Values that calls of the last months have in a dimension, those of most calls first. */
+export const useValues = (by: Dimension, enabled = true) =>
+  useQuery({
+    queryKey: ['values', by],
+    enabled,
+    staleTime: REPORT_MS,
+    queryFn: ({ signal }) =>
+      inTurn(signal, async () => {
+        const to = issuerTime();
+        const range = { from: to - SUGGESTED_SECONDS, to, zone: 'UTC' };
+        const fields = { ...usageFields({ range, groupBy: [by] }), limit: SUGGESTED };
+        const { data } = await presign.getUsage(fields);
+        return data
+          .sort((a, b) => b.calls - a.calls)
+          .map((row) => valueIn(row, by))
+          .filter((value) => value !== null);
+      }),
   });
 
 export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);

@@ -1,26 +1,36 @@
 import type { UsageReport } from '@presign/client';
+import { daysOf, type Range } from './range.ts';
 
-/** Those that are fields of a row: a page has none by keys of metadata yet. */
-export type Dimension = Exclude<UsageReport['group_by'][number], `metadata.${string}`>;
-export type UsageFilters = Readonly<
-  Partial<Record<'external_user' | 'provider' | 'model' | 'api_key' | 'virtual_key' | 'session_id', string>>
->;
-/** A sum of calls: the days before now, the dimensions, and which calls. */
+export type Dimension = UsageReport['group_by'][number];
+/** Only calls with these values, by the names of dimensions. */
+export type UsageFilters = Readonly<Record<string, string>>;
+/** A sum of calls: when, by which dimensions, and which calls. */
 export type UsageAsked = {
-  readonly days: number;
+  readonly range: Range;
   readonly groupBy: readonly Dimension[];
   readonly filters?: UsageFilters;
 };
 
-/** The fields of the API for a sum that ends at this time. It begins with a day of UTC. */
-export const usageFields = ({ days, groupBy, filters = {} }: UsageAsked, end: number) => ({
-  ...filters,
-  from: (Math.floor(end / DAY) - days + 1) * DAY,
-  to: Math.round(end * 1000) / 1000,
-  group_by: groupBy,
-});
+const TAG = 'metadata.';
 
-const DAY = 86_400;
+/** Filters as the API takes them: those by keys of metadata are one object. */
+export function apiFilters(filters: UsageFilters): Readonly<Record<string, unknown>> {
+  const given = Object.entries(filters).filter(([, value]) => value !== '');
+  const tags = given
+    .filter(([name]) => name.startsWith(TAG))
+    .map(([name, value]) => [name.slice(TAG.length), value]);
+  const others = Object.fromEntries(given.filter(([name]) => !name.startsWith(TAG)));
+  return tags.length === 0 ? others : { ...others, metadata: Object.fromEntries(tags) };
+}
+
+/** The fields of the API for a sum. */
+export const usageFields = ({ range: { from, to, zone }, groupBy, filters = {} }: UsageAsked) => ({
+  ...apiFilters(filters),
+  from: Math.round(from * 1000) / 1000,
+  to: Math.round(to * 1000) / 1000,
+  timezone: zone,
+  ...(groupBy.length > 0 && { group_by: groupBy }),
+});
 
 type Fields = ReturnType<typeof usageFields> & { readonly limit: number; readonly cursor?: string };
 /** Asks the API for one answer of a report. */
@@ -31,8 +41,8 @@ const GROUPS = 5_000;
 const MOST_ANSWERS = 6;
 
 /** Reads a report to its end, or as far as a page shows it: then `next_cursor` is not null. */
-export async function readReport(ask: AskUsage, asked: UsageAsked, end: number): Promise<UsageReport> {
-  const fields = { ...usageFields(asked, end), limit: GROUPS };
+export async function readReport(ask: AskUsage, asked: UsageAsked): Promise<UsageReport> {
+  const fields = { ...usageFields(asked), limit: GROUPS };
   let report = await ask(fields);
   for (let read = 1; read < MOST_ANSWERS && report.next_cursor !== null; read++) {
     const more = await ask({ ...fields, cursor: report.next_cursor });
@@ -40,6 +50,17 @@ export async function readReport(ask: AskUsage, asked: UsageAsked, end: number):
   }
   return report;
 }
+
+type Row = UsageReport['data'][number];
+
+/** The value of a row in a dimension. Null: its calls have none. */
+export function valueIn(row: Row, by: Dimension): string | null {
+  if (by.startsWith(TAG)) return row.metadata?.[by.slice(TAG.length)] ?? null;
+  return row[by as Exclude<Dimension, `metadata.${string}`>] ?? null;
+}
+
+const named = (row: Row, by: Dimension, name: string): Row =>
+  by.startsWith(TAG) ? { ...row, metadata: { [by.slice(TAG.length)]: name } } : { ...row, [by]: name };
 
 /** Groups with a name of their own in a chart. The rest are one, whose key no user or model has as its name: Postgres stores no NUL. */
 export const MOST_NAMED = 5;
@@ -51,29 +72,30 @@ export const OTHERS = '\0others';
  */
 export async function readByDay(
   ask: AskUsage,
-  { days, by, filters = {} }: { days: number; by: Dimension; filters?: UsageFilters },
-  end: number,
+  { range, by, filters = {} }: { range: Range; by: Dimension; filters?: UsageFilters },
 ): Promise<UsageReport> {
   const read = (groupBy: readonly Dimension[], only: UsageFilters = {}) =>
-    readReport(ask, { days, groupBy, filters: { ...filters, ...only } }, end);
+    readReport(ask, { range, groupBy, filters: { ...filters, ...only } });
   if (by === 'day') return read(['day']);
   const groups = await read([by]);
-  if (groups.data.length * days <= GROUPS) return read(['day', by]);
-  const costliest = groups.data.filter((row) => row[by] !== null).sort((a, b) => b.cost - a.cost);
-  const named: Row[] = [];
+  if (groups.data.length * daysOf(range).length <= GROUPS) return read(['day', by]);
+  const costliest = groups.data.filter((row) => valueIn(row, by) !== null).sort((a, b) => b.cost - a.cost);
+  const most: Row[] = [];
   // One after another: an issuer reads one report of an account at a time.
-  for (const { [by]: name } of costliest.slice(0, MOST_NAMED)) {
-    const { data } = await read(['day'], { [by]: String(name) });
-    named.push(...data.map((row) => ({ ...row, [by]: name })));
+  for (const group of costliest.slice(0, MOST_NAMED)) {
+    const name = String(valueIn(group, by));
+    const { data } = await read(['day'], { [by]: name });
+    most.push(...data.map((row) => named(row, by, name)));
   }
   const all = await read(['day']);
-  const rest = all.data.map((row) => ({ ...without(row, named), [by]: OTHERS }));
-  return { ...all, data: [...named, ...rest] };
+  const rest = all.data.map((row) => named(without(row, most), by, OTHERS));
+  return { ...all, data: [...most, ...rest] };
 }
 
-type Row = UsageReport['data'][number];
-
-const SUMS = ['calls', 'uses', 'cost', 'calls_of_unknown_cost', 'input_tokens', 'output_tokens'] as const;
+const SUMS = [
+  ...(['calls', 'uses', 'cost', 'failed_calls'] as const),
+  ...(['calls_of_unknown_cost', 'input_tokens', 'output_tokens'] as const),
+];
 
 /** The sums of a day without those of these rows. */
 function without(day: Row, rows: readonly Row[]): Row {

@@ -7,12 +7,12 @@ import { short } from '../data/format.ts';
 import { Secret } from '../parts/action.tsx';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Facts, When } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
+import { href, hrefOf } from '../parts/place.ts';
 import { BundleSettings, Code } from './code.tsx';
 import { Fields } from './fields.tsx';
 import './issue.css';
 import { Playground } from './playground.tsx';
-import { readRequest, type Schema, type Texts } from './schema.ts';
+import { inlined, readRequest, type Schema, type Texts } from './schema.ts';
 import { Variable } from './write-code.ts';
 
 /** A way to issue: its method of the client, and its name here. */
@@ -74,7 +74,7 @@ const useDocument = () =>
 function operationOf({ paths, components }: Document, { method }: Way): Operation {
   const [path = '', item] = Object.entries(paths).find(([, each]) => each.post?.operationId === method) ?? [];
   const name = item?.post?.requestBody?.content['application/json'].schema.$ref?.split('/').at(-1) ?? '';
-  return { path, schema: components.schemas[name] ?? {} };
+  return { path, schema: inlined(components.schemas[name] ?? {}, components.schemas) };
 }
 
 type Issued = { readonly request: Readonly<Record<string, unknown>> } & (
@@ -191,7 +191,7 @@ function Result({ of }: { of: Issued }) {
         of={[
           [
             'Session',
-            <a key="session" href={href(`sessions/${session}`)}>
+            <a key="session" href={hrefOf('urls', session)}>
               {short(session)}
             </a>,
           ],

@@ -7,7 +7,7 @@ import { count, limit, money, short } from '../data/format.ts';
 import { Failed, Waiting } from '../parts/answer.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Field, textsOf } from '../parts/form.tsx';
-import { href } from '../parts/place.ts';
+import { hrefOf } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { callUrl, type Head, type Left, readLeft, splitUrl } from './call-url.ts';
 import { dialectOf } from './dialects.ts';
@@ -159,7 +159,7 @@ function Figures({ head, left }: { head: Head | undefined; left: Left | undefine
         [
           'Request',
           head?.requestId && can('read') ? (
-            <a key="request" href={href(`calls/${head.requestId}`)}>
+            <a key="request" href={hrefOf('requests', head.requestId)}>
               {short(head.requestId)}
             </a>
           ) : (

@@ -1,5 +1,10 @@
 import type { ComponentChildren } from 'preact';
-import { time } from '../data/format.ts';
+import { useContext, useState } from 'preact/hooks';
+import { short, time } from '../data/format.ts';
+import { useNames } from '../data/queries.ts';
+import { zoneOf } from '../data/range.ts';
+import { href, hrefOf, usePlace } from './place.ts';
+import { Rights } from './rights.ts';
 
 /** Names and values. */
 export const Facts = ({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) => (
@@ -13,8 +18,14 @@ export const Facts = ({ of }: { of: readonly (readonly [string, ComponentChildre
   </dl>
 );
 
-export const When = ({ at }: { at: number | null }) =>
-  at === null ? <>–</> : <time dateTime={new Date(at * 1000).toISOString()}>{time(at)}</time>;
+/** The zone in which all pages show times. */
+export const useZone = (): string => zoneOf(usePlace().params);
+
+export function When({ at }: { at: number | null }) {
+  const zone = useZone();
+  if (at === null) return <>–</>;
+  return <time dateTime={new Date(at * 1000).toISOString()}>{time(at, zone)}</time>;
+}
 
 /** Says why there are no live figures, so that settled ones are not mistaken for them. */
 export const NotLive = () => (
@@ -35,7 +46,9 @@ export function Fullness({ of, used, most }: { of: string; used: number; most: n
   );
 }
 
-export const Status = ({ of }: { of: string }) => <span class={`status ${of}`}>{of}</span>;
+export const Status = ({ of }: { of: string }) => (
+  <span class={`status ${of}`}>{of.replaceAll('_', ' ')}</span>
+);
 
 export const Json = ({ label, of }: { label: string; of: unknown }) => (
   <details>
@@ -43,3 +56,41 @@ export const Json = ({ label, of }: { label: string; of: unknown }) => (
     <pre>{JSON.stringify(of, null, 2)}</pre>
   </details>
 );
+
+/** The beginning of an id, and a button that copies all of it. */
+export function Id({ of, name }: { of: string; name: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard.writeText(of).then(() => setCopied(true));
+  return (
+    <span class="id">
+      <code title={of}>{short(of)}</code>
+      <button type="button" class="quiet" title={`Copy ${name} ${of}`} onClick={copy}>
+        {isCopied ? 'Copied' : 'Copy'}
+        <span class="unseen"> {name}</span>
+      </button>
+    </span>
+  );
+}
+
+/** A customer, whose page it leads to. */
+export const User = ({ of }: { of: string | null }) =>
+  of === null ? <>–</> : <a href={hrefOf('customers', of)}>{of}</a>;
+
+type Named = { readonly id: string | null };
+
+/** The name of an API key, a virtual key or a budget, as the reader may see it. */
+export function useName(kind: 'api_key' | 'virtual_key' | 'budget', id: string | null): string {
+  const can = useContext(Rights);
+  const { data: names } = useNames(can('admin'));
+  return id === null ? '–' : (names?.[kind].get(id) ?? short(id));
+}
+
+export function ApiKeyName({ id }: Named) {
+  const name = useName('api_key', id);
+  return id === null ? <>–</> : <a href={href('urls', { api_key: id })}>{name}</a>;
+}
+
+export function VirtualKeyName({ id }: Named) {
+  const name = useName('virtual_key', id);
+  return id === null ? <>–</> : <a href={href('requests', { virtual_key: id })}>{name}</a>;
+}

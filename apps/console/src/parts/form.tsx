@@ -1,7 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useId, useLayoutEffect, useRef } from 'preact/hooks';
-import { moment } from '../data/format.ts';
-import { href, type Place, usePlace } from './place.ts';
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { exactHref, rangeOnly, usePlace } from './place.ts';
 
 type FieldProps = {
   readonly label: string;
@@ -11,9 +10,12 @@ type FieldProps = {
   readonly type?: string;
   readonly required?: boolean;
   readonly placeholder?: string;
+  /** Values to choose from. Others can be typed. */
+  readonly suggested?: readonly string[] | undefined;
+  readonly onFocus?: () => void;
 };
 
-export function Field({ label, hint, value, ...input }: FieldProps) {
+export function Field({ label, hint, value, suggested, ...input }: FieldProps) {
   const id = useId();
   return (
     <p class="field">
@@ -24,8 +26,16 @@ export function Field({ label, hint, value, ...input }: FieldProps) {
         spellcheck={false}
         defaultValue={value}
         aria-describedby={hint && `${id}-hint`}
+        list={suggested && `${id}-list`}
         {...input}
       />
+      {suggested && (
+        <datalist id={`${id}-list`}>
+          {suggested.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
       {hint && (
         <small id={`${id}-hint`} class="soft">
           {hint}
@@ -40,14 +50,15 @@ type ChoiceProps = Pick<FieldProps, 'label' | 'name' | 'value'> & {
   readonly options: readonly (readonly [string, string])[];
 };
 
-export function Choice({ label, name, value, options }: ChoiceProps) {
+export function Choice({ label, name, value = '', options }: ChoiceProps) {
   const id = useId();
+  const all = options.some(([each]) => each === value) ? options : [...options, [value, value] as const];
   // The property to which a reset of the form returns. The types of Preact lack it.
   return (
     <p class="field">
       <label for={id}>{label}</label>
       <select id={id} name={name}>
-        {options.map(([each, text]) => (
+        {all.map(([each, text]) => (
           <option key={each} value={each} {...{ defaultSelected: each === value }}>
             {text}
           </option>
@@ -63,52 +74,51 @@ export function textsOf(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(all.filter(([, value]) => value !== ''));
 }
 
-/** A form whose fields become the parameters of the address, and follow it when a link or the Back button changes it. */
+/** How long after the last key a typed filter applies. */
+const TYPED_MS = 400;
+
+/** A form whose fields become the parameters of the address as they are chosen, and follow it when a link or the Back button changes it. */
 export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
   const form = useRef<HTMLFormElement>(null);
   const place = usePlace();
+  const typed = useRef<ReturnType<typeof setTimeout>>();
   // With the change of the fields, not after the next frame: that would erase what the reader typed in between.
-  useLayoutEffect(() => form.current?.reset(), [place]);
-  const apply = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+  useLayoutEffect(() => {
+    if (form.current) followAddress(form.current);
+  }, [place]);
+  useEffect(() => () => clearTimeout(typed.current), []);
+  const apply = () => {
+    clearTimeout(typed.current);
+    if (!form.current) return;
+    const next = exactHref(path, { ...rangeOnly(place), ...textsOf(form.current) });
+    if (next !== location.hash) location.hash = next;
+  };
+  const onInput = ({ target }: JSX.TargetedInputEvent<HTMLFormElement>) => {
+    clearTimeout(typed.current);
+    if (target instanceof HTMLInputElement) typed.current = setTimeout(apply, TYPED_MS);
+    else apply();
+  };
+  const onSubmit = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    location.hash = href(path, filtersOf(event.currentTarget, place.params));
+    apply();
   };
   return (
     <search>
-      <form ref={form} class="filters" onSubmit={apply}>
+      <form ref={form} class="filters" onInput={onInput} onSubmit={onSubmit}>
         {children}
-        <button type="submit">Apply</button>
+        <button type="submit" class="unseen">
+          Apply
+        </button>
       </form>
     </search>
   );
 };
 
-/**
- * The filters of a form. A time gets its zone, so that the address means the same everywhere. One that was not changed stays as
- * precise as it is: its field shows minutes.
- */
-function filtersOf(form: HTMLFormElement, inForce: Place['params']): Record<string, string> {
-  const filters = textsOf(form);
-  for (const { name, value, defaultValue } of form.querySelectorAll<HTMLInputElement>(TIMES)) {
-    const kept = value === defaultValue ? inForce[name] : undefined;
-    if (value !== '') filters[name] = moment(kept ?? value);
+/** Resets all fields but the one that the reader is in: what is typed there is ahead of the address. */
+function followAddress(form: HTMLFormElement): void {
+  for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')) {
+    if (field instanceof HTMLInputElement) {
+      if (field !== document.activeElement) field.value = field.defaultValue;
+    } else for (const option of field.options) option.selected = option.defaultSelected;
   }
-  return filters;
-}
-
-const TIMES = 'input[type="datetime-local"]';
-
-/** Opens the page of one thing by its id. */
-export function OpenById({ label, path }: { label: string; path: string }) {
-  const open = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const { id } = textsOf(event.currentTarget);
-    if (id !== undefined) location.hash = href(`${path}/${encodeURIComponent(id)}`);
-  };
-  return (
-    <form class="filters" onSubmit={open}>
-      <Field label={label} name="id" required />
-      <button type="submit">Open</button>
-    </form>
-  );
 }

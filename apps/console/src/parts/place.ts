@@ -1,18 +1,38 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
+import { RANGE_PARAMS } from '../data/range.ts';
 
 /** A place in the console. The address has it behind its `#`, so the server's log has neither ids nor filters. */
 export type Place = {
-  /** `['sessions', id]` */
+  /** `['urls', id]` */
   readonly path: readonly string[];
   readonly params: Readonly<Record<string, string>>;
 };
 
-/** The address of a place within the console. Parameters that are empty are left out. */
-export function href(path: string, params: Readonly<Record<string, string | undefined>> = {}): string {
+type Params = Readonly<Record<string, string | undefined>>;
+
+/** The address of a place within the console, at the time that all pages show. Parameters that are empty are left out. */
+export const href = (path: string, params: Params = {}): string =>
+  exactHref(path, { ...rangeOnly(read()), ...params });
+
+/** The address of a place with these parameters alone. */
+export function exactHref(path: string, params: Params): string {
   const given = Object.entries(params).filter((each): each is [string, string] => Boolean(each[1]));
   const query = new URLSearchParams(given).toString();
   return `#/${path}${query === '' ? '' : `?${query}`}`;
 }
+
+/** The address of a page of one thing, whose name may have any characters. */
+export const hrefOf = (path: string, name: string): string => href(`${path}/${encodeURIComponent(name)}`);
+
+/** The parameters of the time that all pages show. */
+export const rangeOnly = ({ params }: Place): Record<string, string> =>
+  Object.fromEntries(
+    RANGE_PARAMS.flatMap((name) => (params[name] === undefined ? [] : [[name, params[name]]])),
+  );
+
+/** The filters of a page: its parameters without those of the time. */
+export const filtersIn = (params: Place['params']): Record<string, string> =>
+  Object.fromEntries(Object.entries(params).filter(([name]) => !RANGE_PARAMS.some((each) => each === name)));
 
 function read(): Place {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');

@@ -1,4 +1,6 @@
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { count } from '../data/format.ts';
 import { Answer } from './answer.tsx';
 
 export type Column<Row> = {
@@ -6,6 +8,10 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ComponentChildren;
   /** Figures stand to the right. */
   readonly figure?: true;
+  /** Sorts the rows by it. Only of tables that have all rows. */
+  readonly sort?: (row: Row) => number | string;
+  /** Buttons, which stay in sight while the others scroll. */
+  readonly actions?: true;
 };
 
 type TableProps<Row> = {
@@ -14,59 +20,151 @@ type TableProps<Row> = {
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
   readonly empty?: string;
-  /** A last row, with the cells of all columns. */
+  /** The sums, with the cells of all columns. They are in sight before the rows. */
   readonly foot?: readonly ComponentChildren[];
+  /** Rows that are shown at once. */
+  readonly page?: number;
 };
 
-/** A table that scrolls in its own box on a small screen. The first column names the row. */
-export function Table<Row>({ caption, columns, rows, keyOf, empty = 'None yet.', foot }: TableProps<Row>) {
+/** Rows of a page. */
+const PAGE = 50;
+
+type Order = { readonly head: string; readonly isDown: boolean };
+
+/** A table that scrolls in its own box, with the first column and the buttons in sight. On a phone, each row is a card. */
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  keyOf,
+  empty = 'None yet.',
+  foot,
+  page: size = PAGE,
+}: TableProps<Row>) {
+  const [order, setOrder] = useState<Order>();
+  const [at, setPage] = useState(0);
   if (rows.length === 0) return <p class="soft">{empty}</p>;
-  const styleOf = (column: Column<Row> | undefined) => (column?.figure ? 'figure' : undefined);
+  const sorted = sort(rows, columns, order);
+  const pages = Math.ceil(rows.length / size);
+  const page = Math.min(at, pages - 1);
+  const shown = sorted.slice(page * size, (page + 1) * size);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reached by the keyboard (WCAG 2.1.1)
-    <section class="scroll" aria-label={caption} tabIndex={0}>
-      <table>
-        <caption class="unseen">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.head} scope="col" class={styleOf(column)}>
-                {column.head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map(({ head, cell, figure }, at) =>
-                at === 0 ? (
-                  <th key={head} scope="row">
-                    <div class="cell">{cell(row)}</div>
-                  </th>
-                ) : (
-                  <td key={head} class={figure && 'figure'}>
-                    <div class="cell">{cell(row)}</div>
-                  </td>
-                ),
-              )}
-            </tr>
-          ))}
-        </tbody>
-        {foot && (
-          <tfoot>
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reached by the keyboard (WCAG 2.1.1) */}
+      <section class="scroll" aria-label={caption} tabIndex={0}>
+        <table>
+          <caption class="unseen">{caption}</caption>
+          <thead>
             <tr>
-              {columns.map((column, at) => (
-                <td key={column.head} class={styleOf(column)}>
-                  {foot[at]}
-                </td>
+              {columns.map((column) => (
+                <Head key={column.head} column={column} order={order} setOrder={setOrder} />
               ))}
             </tr>
-          </tfoot>
-        )}
-      </table>
-    </section>
+          </thead>
+          <tbody>
+            {foot && <Sums columns={columns} of={foot} />}
+            {shown.map((row) => (
+              <tr key={keyOf(row)}>
+                {columns.map((column, place) => (
+                  <Cell key={column.head} column={column} row={row} isFirst={place === 0} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {pages > 1 && <Pager page={page} pages={pages} rows={rows.length} setPage={setPage} />}
+    </>
   );
+}
+
+const styleOf = <Row,>({ figure, actions }: Column<Row>) =>
+  actions ? 'actions' : figure ? 'figure' : undefined;
+
+type HeadProps<Row> = {
+  readonly column: Column<Row>;
+  readonly order: Order | undefined;
+  readonly setOrder: (order: Order) => void;
+};
+
+function Head<Row>({ column, order, setOrder }: HeadProps<Row>) {
+  const { head, figure, sort: by } = column;
+  const own = order?.head === head ? order : undefined;
+  const turn = () => setOrder({ head, isDown: own ? !own.isDown : figure === true });
+  return (
+    <th scope="col" class={styleOf(column)} aria-sort={own && (own.isDown ? 'descending' : 'ascending')}>
+      {by ? (
+        <button type="button" class="sort" onClick={turn}>
+          {head}
+          <span aria-hidden="true">{own ? (own.isDown ? ' ↓' : ' ↑') : ' ↕'}</span>
+        </button>
+      ) : (
+        head
+      )}
+    </th>
+  );
+}
+
+/** A card on a phone shows the head of each cell, which `data-head` has. */
+function Cell<Row>({ column, row, isFirst }: { column: Column<Row>; row: Row; isFirst: boolean }) {
+  const content = <div class="cell">{column.cell(row)}</div>;
+  if (isFirst) return <th scope="row">{content}</th>;
+  return (
+    <td class={styleOf(column)} data-head={column.head}>
+      {content}
+    </td>
+  );
+}
+
+const Sums = <Row,>({
+  columns,
+  of,
+}: {
+  columns: readonly Column<Row>[];
+  of: readonly ComponentChildren[];
+}) => (
+  <tr class="sums">
+    {columns.map((column, at) => (
+      <td key={column.head} class={styleOf(column)} data-head={at === 0 ? undefined : column.head}>
+        {of[at]}
+      </td>
+    ))}
+  </tr>
+);
+
+type PagerProps = {
+  readonly page: number;
+  readonly pages: number;
+  readonly rows: number;
+  readonly setPage: (page: number) => void;
+};
+
+const Pager = ({ page, pages, rows, setPage }: PagerProps) => (
+  <p class="buttons pager">
+    <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
+      Previous
+    </button>
+    <span role="status">
+      {count(page * PAGE + 1)}–{count(Math.min(rows, (page + 1) * PAGE))} of {count(rows)}
+    </span>
+    <button type="button" disabled={page === pages - 1} onClick={() => setPage(page + 1)}>
+      Next
+    </button>
+  </p>
+);
+
+function sort<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  order: Order | undefined,
+): readonly Row[] {
+  const by = columns.find(({ head }) => head === order?.head)?.sort;
+  if (!by || !order) return rows;
+  const up = (a: Row, b: Row) => {
+    const [x, y] = [by(a), by(b)];
+    return typeof x === 'string' ? x.localeCompare(String(y)) : x - Number(y);
+  };
+  return rows.toSorted(order.isDown ? (a, b) => up(b, a) : up);
 }
 
 /** A list that is read page by page. */
@@ -83,15 +181,23 @@ type PagedProps<P, Row> = Omit<TableProps<Row>, 'rows' | 'foot'> & {
   readonly rowsOf: (page: P) => readonly Row[];
 };
 
-export const PagedTable = <P, Row>({ of, rowsOf, ...table }: PagedProps<P, Row>) => (
+/** All rows that were read, and a button that reads more. They can be sorted once all are there. */
+export const PagedTable = <P, Row>({ of, rowsOf, columns, ...table }: PagedProps<P, Row>) => (
   <Answer of={of}>
     {({ pages }) => (
       <>
-        <Table {...table} rows={pages.flatMap(rowsOf)} />
+        <Table
+          {...table}
+          page={Number.MAX_SAFE_INTEGER}
+          columns={of.hasNextPage ? columns.map(({ sort: _none, ...column }) => column) : columns}
+          rows={pages.flatMap(rowsOf)}
+        />
         {of.hasNextPage && (
-          <button type="button" disabled={of.isFetchingNextPage} onClick={() => of.fetchNextPage()}>
-            Show more
-          </button>
+          <p class="buttons">
+            <button type="button" disabled={of.isFetchingNextPage} onClick={() => of.fetchNextPage()}>
+              Show more
+            </button>
+          </p>
         )}
       </>
     )}

@@ -1,29 +1,40 @@
 import type { AuditEntry } from '@presign/client';
+import { useContext } from 'preact/hooks';
 import { short } from '../data/format.ts';
-import { useAudit } from '../data/queries.ts';
+import { useAudit, useNames } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
-import { Json, When } from '../parts/facts.tsx';
+import { Json, useName, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { href, type Place } from '../parts/place.ts';
+import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
-export const Audit = ({ params }: { params: Place['params'] }) => (
-  <Page title="Audit">
-    <FilterForm path="audit">
-      <Field label="Actor (API key id, cli or issuer)" name="actor" value={params.actor} />
-      <Choice label="Kind" name="target_kind" value={params.target_kind ?? ''} options={KINDS} />
-      <Field label="Id of what changed" name="target_id" value={params.target_id} />
-    </FilterForm>
-    <PagedTable
-      of={useAudit(params)}
-      rowsOf={({ data }) => data}
-      caption="Changes"
-      keyOf={({ id }) => id}
-      empty="No change fits."
-      columns={COLUMNS}
-    />
-  </Page>
-);
+export function Audit({ params }: { params: Place['params'] }) {
+  const can = useContext(Rights);
+  const { data: names } = useNames(can('admin'));
+  return (
+    <Page title="Audit">
+      <FilterForm path="audit">
+        <Choice
+          label="Actor"
+          name="actor"
+          value={params.actor}
+          options={[['', 'all'], ['cli', 'cli'], ['issuer', 'issuer'], ...(names?.api_key ?? [])]}
+        />
+        <Choice label="Kind" name="target_kind" value={params.target_kind ?? ''} options={KINDS} />
+        <Field label="Id of what changed" name="target_id" value={params.target_id} />
+      </FilterForm>
+      <PagedTable
+        of={useAudit(params)}
+        rowsOf={({ data }) => data}
+        caption="Changes"
+        keyOf={({ id }) => id}
+        empty="No change fits."
+        columns={COLUMNS}
+      />
+    </Page>
+  );
+}
 
 const TARGETS: readonly AuditEntry['target']['kind'][] = [
   'api_key',
@@ -39,22 +50,8 @@ const KINDS = [['', 'all'] as const, ...TARGETS.map((kind) => [kind, kind.replac
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'Time', cell: ({ at }) => <When at={at} /> },
   { head: 'Action', cell: ({ action }) => action },
-  {
-    head: 'Changed',
-    cell: ({ target: { kind, id } }) => (
-      <a href={href('audit', { target_kind: kind, target_id: id })}>
-        {kind.replace('_', ' ')} {kind === 'external_user' ? id : short(id)}
-      </a>
-    ),
-  },
-  {
-    head: 'Actor',
-    cell: ({ actor }) => (
-      <a href={href('audit', { actor })}>
-        {/^[0-9a-f-]{36}$/.test(actor) ? `API key ${short(actor)}` : actor}
-      </a>
-    ),
-  },
+  { head: 'Changed', cell: ({ target }) => <Target of={target} /> },
+  { head: 'Actor', cell: ({ actor }) => <Actor of={actor} /> },
   { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
   {
     head: 'States',
@@ -62,3 +59,21 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       before || after ? <Json label="Before and after" of={{ before, after }} /> : '–',
   },
 ];
+
+/** The thing that was changed, by its name where it has one. */
+function Target({ of: { kind, id } }: { of: AuditEntry['target'] }) {
+  const named = kind === 'api_key' || kind === 'virtual_key' || kind === 'budget' ? kind : undefined;
+  const name = useName(named ?? 'budget', named === undefined ? null : id);
+  const words = kind.replace('_', ' ');
+  return (
+    <a href={href('audit', { target_kind: kind, target_id: id })}>
+      {words} {named === undefined ? (kind === 'external_user' ? id : short(id)) : name}
+    </a>
+  );
+}
+
+function Actor({ of }: { of: string }) {
+  const isKey = /^[0-9a-f-]{36}$/.test(of);
+  const name = useName('api_key', isKey ? of : null);
+  return <a href={href('audit', { actor: of })}>{isKey ? `API key ${name}` : of}</a>;
+}

@@ -5,7 +5,7 @@ import { money, usedOf } from '../data/format.ts';
 import { useApiKeys, useVirtualKeys } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
-import { Json, NotLive, Status, When } from '../parts/facts.tsx';
+import { Id, Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
 import { href } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
@@ -37,7 +37,7 @@ const ApiKeys = () => (
     <h2>API keys</h2>
     <CreateApiKey />
     <PagedTable
-      of={useApiKeys(true)}
+      of={useApiKeys()}
       rowsOf={({ data }) => data}
       caption="API keys"
       keyOf={({ id }) => id}
@@ -47,9 +47,9 @@ const ApiKeys = () => (
 );
 
 const API: readonly Column<ApiKey>[] = [
-  { head: 'Name', cell: ({ id, name }) => <a href={href('sessions', { api_key: id })}>{name}</a> },
+  { head: 'Name', cell: ({ id, name }) => <a href={href('urls', { api_key: id })}>{name}</a> },
   { head: 'Key', cell: ({ hint }) => <code>{hint}</code> },
-  { head: 'Id', cell: ({ id }) => <code>{id}</code> },
+  { head: 'Id', cell: ({ id }) => <Id of={id} name="id" /> },
   { head: 'Status', cell: (key) => <Status of={statusOf(key)} /> },
   { head: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
   { head: 'Policy', cell: ({ policy }) => (policy ? <Json label="Policy" of={policy} /> : 'none') },
@@ -57,6 +57,7 @@ const API: readonly Column<ApiKey>[] = [
   { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
   {
     head: 'Change',
+    actions: true,
     cell: (key) => key.revoked_at === null && <ChangeApiKey apiKey={key} />,
   },
 ];
@@ -146,7 +147,7 @@ function readPolicy(text: string): object {
 
 const VIRTUAL: readonly Column<VirtualKey>[] = [
   { head: 'Name', cell: ({ name, revoked_at: end }) => (end === null ? name : `${name} (deleted)`) },
-  { head: 'Id', cell: ({ id }) => <code>{id}</code> },
+  { head: 'Id', cell: ({ id }) => <Id of={id} name="id" /> },
   { head: 'Provider', cell: ({ provider }) => provider },
   { head: 'Version', figure: true, cell: ({ version }) => version },
   {
@@ -159,6 +160,7 @@ const VIRTUAL: readonly Column<VirtualKey>[] = [
 
 const ROTATE: Column<VirtualKey> = {
   head: 'Change',
+  actions: true,
   cell: (key) => key.revoked_at === null && <ChangeVirtualKey virtualKey={key} />,
 };
 

@@ -4,7 +4,7 @@ import { useBudgets, useRecentSessions, useVirtualKeys } from '../data/queries.t
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
 import { Facts, Fullness, NotLive } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
+import { href, hrefOf } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
 
 /** A limit with at least this share used is near its end. */
@@ -87,7 +87,7 @@ function Found({ all }: { all: readonly InUse[] }) {
 function ofBudget(budget: SharedBudget): InUse[] {
   if (budget.deleted_at !== null || !budget.current) return [];
   const { held, spent } = figuresOf(budget);
-  const names = { id: budget.id, kind: 'budget', name: nameOf(budget), href: href('budgets') };
+  const names = { id: budget.id, kind: 'budget', name: nameOf(budget), href: hrefOf('limits', budget.id) };
   return [{ ...names, held, spent, share: shareOf(budget) }];
 }
 
@@ -111,6 +111,6 @@ const ofSession = ({ id: session, grants }: Session): InUse[] =>
       const figures = { held: null, ...(grant.live ?? grant.settled) };
       const name =
         grant.external_user === null ? short(grant.id) : `${short(grant.id)} of ${grant.external_user}`;
-      const at = href(`sessions/${session}`);
+      const at = hrefOf('urls', session);
       return { id: grant.id, kind: 'URL', name, href: at, ...figures, share: shareUsed(grant, figures) };
     });

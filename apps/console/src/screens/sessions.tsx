@@ -2,24 +2,33 @@ import type { Session, SessionGrant, SessionSummary } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, money, short, usedOf } from '../data/format.ts';
-import { useSession, useSessions } from '../data/queries.ts';
+import { useNames, useSession, useSessions } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Json, NotLive, Status, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
-import { href, type Place } from '../parts/place.ts';
+import { ApiKeyName, Facts, Id, Json, NotLive, Status, User, When } from '../parts/facts.tsx';
+import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Pick } from '../parts/pick.tsx';
+import { href, hrefOf, type Place } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
 export function Sessions({ params }: { params: Place['params'] }) {
   const sessions = useSessions(params);
+  const can = useContext(Rights);
+  const { data: names } = useNames(can('admin'));
   return (
-    <Page title="Sessions">
-      <OpenById label="Session id" path="sessions" />
-      <FilterForm path="sessions">
-        <Field label="User" name="external_user" value={params.external_user} />
+    <Page title="URLs">
+      <FilterForm path="urls">
+        <Pick label="User" by="external_user" value={params.external_user} />
         <Field label="External session" name="external_session" value={params.external_session} />
-        <Field label="API key (id)" name="api_key" value={params.api_key} />
+        {can('admin') && (
+          <Choice
+            label="API key"
+            name="api_key"
+            value={params.api_key}
+            options={[['', 'all'], ...(names?.api_key ?? [])]}
+          />
+        )}
         <Choice label="Status" name="status" value={params.status ?? ''} options={STATUSES} />
       </FilterForm>
       <PagedTable
@@ -34,6 +43,20 @@ export function Sessions({ params }: { params: Place['params'] }) {
   );
 }
 
+const Users = ({ of }: { of: readonly string[] }) =>
+  of.length === 0 ? (
+    <>–</>
+  ) : (
+    <>
+      {of.map((user, at) => (
+        <span key={user}>
+          {at > 0 && ', '}
+          <User of={user} />
+        </span>
+      ))}
+    </>
+  );
+
 const STATUSES = [
   ['', 'all'],
   ['active', 'active'],
@@ -41,9 +64,9 @@ const STATUSES = [
 ] as const;
 
 const COLUMNS: readonly Column<SessionSummary>[] = [
-  { head: 'Session', cell: ({ id, name }) => <a href={href(`sessions/${id}`)}>{name ?? short(id)}</a> },
+  { head: 'Session', cell: ({ id, name }) => <a href={hrefOf('urls', id)}>{name ?? short(id)}</a> },
   { head: 'Status', cell: ({ status }) => <Status of={status} /> },
-  { head: 'Users', cell: ({ external_users: users }) => users.join(', ') || '–' },
+  { head: 'Users', cell: ({ external_users: users }) => <Users of={users} /> },
   { head: 'External sessions', cell: ({ external_sessions: ids }) => ids.join(', ') || '–' },
   { head: 'URLs', figure: true, cell: ({ grant_count: urls }) => count(urls) },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
@@ -76,17 +99,17 @@ function About({ session }: { session: Session }) {
     <>
       <Facts
         of={[
-          ['Id', <code key="id">{id}</code>],
+          ['Id', <Id key="id" of={id} name="session id" />],
           ['Name', name ?? '–'],
           ['Status', <Status key="status" of={status} />],
-          ['Users', session.external_users.join(', ') || '–'],
+          ['Users', <Users key="users" of={session.external_users} />],
           ['Created', <When key="created" at={session.created_at} />],
           ['Ends', <When key="ends" at={session.expires_at} />],
         ]}
       />
       {metadata && <Json label="Metadata" of={metadata} />}
       <p class="buttons">
-        <a href={href('calls', { session_id: id })}>Calls of this session</a>
+        <a href={href('requests', { session_id: id })}>Requests of this session</a>
         {can('presign') && status === 'active' && (
           <Action
             label="Revoke the session"
@@ -104,14 +127,11 @@ function About({ session }: { session: Session }) {
 }
 
 const URL_COLUMNS: readonly Column<SessionGrant>[] = [
-  { head: 'URL', cell: ({ id }) => <a href={href('calls', { grant_id: id })}>{short(id)}</a> },
+  { head: 'URL', cell: ({ id }) => <a href={href('requests', { grant_id: id })}>{short(id)}</a> },
   { head: 'Status', cell: ({ status }) => <Status of={status} /> },
   { head: 'Provider', cell: ({ provider, server }) => server?.name ?? provider },
-  { head: 'User', cell: ({ external_user: user }) => user ?? '–' },
-  {
-    head: 'API key',
-    cell: ({ api_key: key }) => (key ? <a href={href('sessions', { api_key: key })}>{short(key)}</a> : '–'),
-  },
+  { head: 'User', cell: ({ external_user: user }) => <User of={user} /> },
+  { head: 'API key', cell: ({ api_key: key }) => <ApiKeyName id={key} /> },
   {
     head: 'Uses',
     figure: true,
@@ -128,6 +148,7 @@ const URL_COLUMNS: readonly Column<SessionGrant>[] = [
 
 const CHANGES: Column<SessionGrant> = {
   head: 'Change',
+  actions: true,
   cell: (grant) =>
     grant.status === 'active' || grant.status === 'exhausted' ? (
       <>

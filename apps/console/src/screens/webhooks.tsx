@@ -6,7 +6,7 @@ import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
-import { href } from '../parts/place.ts';
+import { hrefOf } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
 export const Webhooks = () => (
@@ -80,7 +80,7 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
     head: 'URL',
     cell: ({ id, url, description }) => (
       <>
-        <a href={href(`webhooks/${id}`)}>{url}</a>
+        <a href={hrefOf('webhooks', id)}>{url}</a>
         {description !== null && <div class="soft">{description}</div>}
       </>
     ),
@@ -88,7 +88,7 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
   { head: 'Status', cell: ({ status }) => <Status of={status} /> },
   { head: 'Events', cell: ({ events }) => events?.join(', ') ?? 'all except audit.entry' },
   { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
-  { head: 'Change', cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
+  { head: 'Change', actions: true, cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
 
 const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
@@ -163,7 +163,7 @@ export const Deliveries = ({ id }: { id: string }) => (
       empty="No delivery in the last 30 days."
       columns={[
         ...DELIVERIES,
-        { head: 'Again', cell: (delivery) => <Replay webhook={id} delivery={delivery} /> },
+        { head: 'Again', actions: true, cell: (delivery) => <Replay webhook={id} delivery={delivery} /> },
       ]}
     />
   </Page>

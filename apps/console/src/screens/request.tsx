@@ -1,21 +1,29 @@
 import type { CallWithRefunds } from '@presign/client';
-import { count, money, short } from '../data/format.ts';
-import { useCall } from '../data/queries.ts';
+import { count, duration, money, short } from '../data/format.ts';
+import { useCall, useSimilar } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Status, When } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
+import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/calls.tsx';
+import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/facts.tsx';
+import { href, hrefOf } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
-import { providerOf } from './calls.tsx';
 
-export function CallPage({ id }: { id: string }) {
+/** One request: how it ended in words, when, what it cost line by line, the limit that it met, and calls like it. */
+export function RequestPage({ id }: { id: string }) {
   return (
-    <Page title={`Call ${short(id)}`}>
+    <Page title={`Request ${short(id)}`}>
       <Answer of={useCall(id)}>
         {(call) => (
           <>
-            <About call={call} />
-            <h2>{call.refusal ? 'Refusal' : 'Price'}</h2>
+            <p class="lead">
+              <Ended call={call} />
+            </p>
+            <Timeline call={call} />
+            <h2>{call.refusal ? 'The limit' : 'From hold to charge'}</h2>
             {call.refusal ? <Refusal of={call.refusal} /> : <Price call={call} />}
+            <h2>Details</h2>
+            <About call={call} />
+            <h2>Calls like it, within a minute</h2>
+            <Similar id={id} />
           </>
         )}
       </Answer>
@@ -23,44 +31,77 @@ export function CallPage({ id }: { id: string }) {
   );
 }
 
+/** The moments of a call, in order. */
+const Timeline = ({ call }: { call: CallWithRefunds }) => (
+  <ol class="timeline" aria-label="Timeline">
+    <li>
+      <When at={call.started_at} /> <span>arrived at the gateway</span>
+    </li>
+    {call.first_byte_ms !== null && (
+      <li>
+        <b>+ {duration(call.first_byte_ms)}</b> <span>first byte of the answer</span>
+      </li>
+    )}
+    {call.total_ms !== null && (
+      <li>
+        <b>+ {duration(call.total_ms)}</b>{' '}
+        <span>
+          end of the answer{call.status === null ? '' : `, status ${call.status}`}
+          {call.own_ms === null ? '' : `; Presign took ${duration(call.own_ms)} of it`}
+        </span>
+      </li>
+    )}
+    <li>
+      <When at={call.settled_at} />{' '}
+      <span>{call.refusal ? `refused with status ${call.status}` : 'settled'}</span>
+    </li>
+  </ol>
+);
+
+function Similar({ id }: { id: string }) {
+  return (
+    <Answer of={useSimilar(id)}>
+      {({ data }) => (
+        <Table
+          caption="Similar calls"
+          rows={data.filter((call) => call.request_id !== id)}
+          keyOf={keyOfCall}
+          empty="None: the client has not repeated it."
+          columns={[...CALL_COLUMNS, ENDED]}
+        />
+      )}
+    </Answer>
+  );
+}
+
 const About = ({ call }: { call: CallWithRefunds }) => (
   <Facts
     of={[
-      ['Request', <code key="id">{call.request_id}</code>],
-      ['Outcome', <Status key="outcome" of={call.failure ?? call.outcome} />],
-      [call.refusal ? 'Status' : 'Status of the provider', call.status ?? '–'],
-      ['Started', <When key="started" at={call.started_at} />],
-      ['Settled', <When key="settled" at={call.settled_at} />],
+      ['User', <User key="user" of={call.external_user} />],
       ['Provider', providerOf(call)],
       ['Model or tool', call.model ?? call.tool ?? '–'],
-      ['User', call.external_user ?? '–'],
+      ...Object.entries(call.metadata ?? {}).map(([key, value]) => [key, value] as const),
+      ['Request', call.request_id === null ? '–' : <Id key="id" of={call.request_id} name="request id" />],
       [
         'Session',
-        <a key="session" href={href(`sessions/${call.session_id}`)}>
+        <a key="session" href={hrefOf('urls', call.session_id)}>
           {short(call.session_id)}
         </a>,
       ],
       [
         'URL',
-        <a key="url" href={href('calls', { grant_id: call.grant_id })}>
+        <a key="url" href={href('requests', { grant_id: call.grant_id })}>
           {short(call.grant_id)}
         </a>,
       ],
-      [
-        'API key',
-        call.api_key ? (
-          <a key="key" href={href('sessions', { api_key: call.api_key })}>
-            {short(call.api_key)}
-          </a>
-        ) : (
-          '–'
-        ),
-      ],
+      ['API key', <ApiKeyName key="key" id={call.api_key} />],
+      ['Virtual key', <VirtualKeyName key="virtual" id={call.virtual_key} />],
       ...(call.input_tokens === null
         ? []
         : ([['Tokens', `${count(call.input_tokens)} in, ${count(call.output_tokens)} out`]] as const)),
       ['Uses', count(call.uses)],
-      ['Held before the call', money(call.hold)],
+      ['Repeated by the SDK', call.retry_count === null ? 'not stated' : count(call.retry_count)],
+      ['Client', call.user_agent ?? 'not stated'],
       ['Price list', call.price_list ? `${call.price_list.source} ${call.price_list.id}` : '–'],
     ]}
   />
@@ -68,23 +109,42 @@ const About = ({ call }: { call: CallWithRefunds }) => (
 
 const LIMITS = { url: 'the URL', virtual_key: 'the virtual key', budget: 'a shared budget' };
 
-/** Why a call was refused: the code, and the figures of the limit. */
-const Refusal = ({ of }: { of: NonNullable<CallWithRefunds['refusal']> }) => (
-  <Facts
-    of={[
-      ['Code', <code key="code">{of.code}</code>],
-      ['Reason', of.reason ?? '–'],
-      ['Field, kind or model', of.name ?? '–'],
-      ['Limit of', of.limit_of ? LIMITS[of.limit_of] : '–'],
-      ['Shared budget', of.budget ?? '–'],
-      ['Limit', count(of.limit)],
-      ['Used', count(of.used)],
-      ['Needed', count(of.needed)],
-      ['Remaining', count(of.remaining)],
-      ['Bytes of the body', count(of.body_bytes)],
-    ]}
-  />
-);
+/** Amounts of money are in microdollars, as all refusals by money have them. */
+const isMoney = (code: string) => code.startsWith('cost_');
+
+/** The limit that refused a call, with its figures. */
+function Refusal({ of }: { of: NonNullable<CallWithRefunds['refusal']> }) {
+  const budget = useName('budget', of.budget);
+  const show = isMoney(of.code) ? money : count;
+  const figures = [
+    ['Limit', of.limit],
+    ['Used', of.used],
+    ['Needed', of.needed],
+    ['Remaining', of.remaining],
+  ] as const;
+  return (
+    <Facts
+      of={[
+        ['Code', <code key="code">{of.code}</code>],
+        ...(of.reason === null ? [] : ([['Reason', of.reason]] as const)),
+        ...(of.name === null ? [] : ([['Field, kind or model', of.name]] as const)),
+        ['Limit of', of.limit_of ? LIMITS[of.limit_of] : 'no limit: a condition or its end'],
+        ...(of.budget === null
+          ? []
+          : ([
+              [
+                'Budget',
+                <a key="budget" href={hrefOf('limits', of.budget)}>
+                  {budget}
+                </a>,
+              ],
+            ] as const)),
+        ...figures.flatMap(([name, figure]) => (figure === null ? [] : [[name, show(figure)] as const])),
+        ['Bytes of the body', count(of.body_bytes)],
+      ]}
+    />
+  );
+}
 
 type Line = {
   /** Several lines can have the same name: calls of tools of several prices. */
@@ -105,6 +165,7 @@ function Price({ call }: { call: CallWithRefunds }) {
     cost,
   );
   const rows: Omit<Line, 'id'>[] = [
+    ...(call.hold === null ? [] : [{ name: 'Held before the call', microusd: call.hold }]),
     ...(lines ?? []).map(priceLine),
     ...(lines ? [{ name: 'Sum, rounded up', microusd: cost === null ? null : cost + overrun }] : []),
     ...(lines && overrun > 0 ? [{ name: 'Above the hold, not charged', microusd: -overrun }] : []),

@@ -1,0 +1,127 @@
+/** A time that pages show, in Unix seconds, and the zone of its days. */
+export type Range = { readonly from: number; readonly to: number; readonly zone: string };
+
+/** The parameters of the address that say which time all pages show. Links keep them. */
+export const RANGE_PARAMS = ['time', 'from', 'to', 'zone'] as const;
+type RangeParams = Readonly<Partial<Record<(typeof RANGE_PARAMS)[number], string>>>;
+
+export const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The zone of the address, if the browser knows it. */
+export function zoneOf({ zone }: RangeParams): string {
+  try {
+    return zone === undefined
+      ? OWN_ZONE
+      : Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone;
+  } catch {
+    return OWN_ZONE;
+  }
+}
+
+/** A time of its name, days that end with today. */
+const LAST_DAYS: Readonly<Record<string, number>> = { today: 1, '7d': 7, '30d': 30, '90d': 90 };
+export const DEFAULT_TIME = '30d';
+
+/** The range that an address names. `now` is the end of one that goes on. */
+export function rangeOf(params: RangeParams, now: number): Range {
+  const zone = zoneOf(params);
+  const { from, to, time = DEFAULT_TIME } = params;
+  if (from !== undefined || to !== undefined) {
+    const end = to === undefined ? now : secondsOf(to, now);
+    return { from: Math.min(from === undefined ? 0 : secondsOf(from, 0), end), to: end, zone };
+  }
+  const today = dayOf(now, zone);
+  const month = time === 'month' ? today.slice(0, 7) : time === 'last-month' ? monthAfter(today, -1) : time;
+  if (/^\d{4}-\d\d$/.test(month)) {
+    const start = startOf(`${month}-01`, zone);
+    return {
+      from: start,
+      to: Math.max(start, Math.min(now, startOf(`${monthAfter(month, 1)}-01`, zone))),
+      zone,
+    };
+  }
+  const days = LAST_DAYS[time] ?? 30;
+  return { from: startOf(dayAfter(today, 1 - days), zone), to: now, zone };
+}
+
+/** As long a time right before; of a month, as much of the month before. */
+export function rangeBefore({ from, to, zone }: Range): Range {
+  const day = dayOf(from, zone);
+  const start =
+    day.endsWith('-01') && startOf(day, zone) === from
+      ? startOf(`${monthAfter(day, -1)}-01`, zone)
+      : from - (to - from);
+  return { from: start, to: Math.min(from, start + (to - from)), zone };
+}
+
+/** The whole month of a moment. */
+export function monthOf(at: number, zone: string): Range {
+  const month = dayOf(at, zone);
+  return {
+    from: startOf(`${month.slice(0, 7)}-01`, zone),
+    to: startOf(`${monthAfter(month, 1)}-01`, zone),
+    zone,
+  };
+}
+
+/** The days that a range touches, as `2026-01-31`. */
+export function daysOf({ from, to, zone }: Range): string[] {
+  const days: string[] = [];
+  const last = dayOf(Math.max(from, to - 0.001), zone);
+  for (let day = dayOf(from, zone); day <= last && days.length < MOST_DAYS; day = dayAfter(day, 1))
+    days.push(day);
+  return days;
+}
+/** A chart of more days is no chart. */
+const MOST_DAYS = 400;
+
+/** The range of one day. */
+export const rangeOfDay = (day: string, zone: string): Range => ({
+  from: startOf(day, zone),
+  to: startOf(dayAfter(day, 1), zone),
+  zone,
+});
+
+/** Seconds of an ISO time, or of Unix seconds as the API takes them. */
+function secondsOf(text: string, otherwise: number): number {
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  return Number.isNaN(seconds) ? otherwise : seconds;
+}
+
+/** The months up to that of a moment, newest first, as `2026-01`. */
+export const monthsUntil = (at: number, zone: string, months: number): string[] =>
+  Array.from({ length: months }, (_, ago) => monthAfter(dayOf(at, zone), -ago));
+
+const DAY_MS = 86_400_000;
+const dayAfter = (day: string, days: number): string =>
+  new Date(Date.parse(`${day}T00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
+
+function monthAfter(day: string, months: number): string {
+  const [year = 0, month = 0] = day.split('-').map(Number);
+  return new Date(Date.UTC(year, month - 1 + months, 1)).toISOString().slice(0, 7);
+}
+
+/** The day of a moment in a zone. */
+export const dayOf = (at: number, zone: string): string => wallOf(at * 1000, zone).slice(0, 10);
+
+/** The first moment of a day. */
+const startOf = (day: string, zone: string): number => instantOf(`${day}T00:00`, zone) / 1000;
+
+const WALLS = new Map<string, Intl.DateTimeFormat>();
+
+/** A moment as a clock of the zone shows it, to the minute, as fields for a time take it. */
+export function wallOf(ms: number, zone: string): string {
+  const format =
+    WALLS.get(zone) ??
+    new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'short', timeZone: zone });
+  WALLS.set(zone, format);
+  return format.format(ms).replace(' ', 'T');
+}
+
+/** The moment at which a clock of the zone shows a time: one of two in the hour that a clock repeats, and one nearby in the hour that it skips. */
+export function instantOf(wall: string, zone: string): number {
+  const asUtc = Date.parse(`${wall}Z`);
+  const offset = (at: number) => Date.parse(`${wallOf(at, zone)}Z`) - Math.floor(at / 60_000) * 60_000;
+  const guess = asUtc - offset(asUtc);
+  return asUtc - offset(guess);
+}

@@ -1,0 +1,84 @@
+import type { Call } from '@presign/client';
+import { count, duration, money } from './format.ts';
+
+type Refusal = NonNullable<Call['refusal']>;
+
+/** Whose limit refused a call, in words. The name of a shared budget is the caller's to find. */
+function ownerOf({ limit_of: owner }: Refusal, budget: string): string {
+  if (owner === 'budget') return `the budget ${budget}`;
+  return owner === 'virtual_key' ? 'the virtual key' : 'its URL';
+}
+
+type Words = (refusal: Refusal, owner: string) => string;
+
+const money0 = (microusd: number | null) => money(microusd ?? 0);
+
+/** The refusals by a limit or a condition. Each sentence completes "Refused, because …". */
+const REASONS: Readonly<Record<string, Words>> = {
+  uses_exhausted: ({ limit }, owner) =>
+    limit === null ? `${owner} has no uses left` : `all ${count(limit)} uses of ${owner} are spent`,
+  cost_limit_reached: (_refusal, owner) => `${owner} has spent all its money`,
+  cost_limit_too_low: ({ needed, remaining }, owner) =>
+    `${owner} had ${money0(remaining)} left, and the call could cost up to ${money0(needed)}`,
+  cost_held: (_refusal, owner) => `calls under way held the rest of the money of ${owner}`,
+  token_limit_reached: (_refusal, owner) => `${owner} has no tokens left`,
+  token_limit_too_low: ({ needed, remaining }, owner) =>
+    `${owner} had ${count(remaining)} tokens left, and the call could use ${count(needed)}`,
+  tokens_held: (_refusal, owner) => `calls under way held the rest of the tokens of ${owner}`,
+  rate_limited: ({ limit }, owner) =>
+    `${owner} allows ${limit === null ? 'no more' : count(limit)} calls a minute`,
+  daily_rate_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} calls a day`,
+  concurrency_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} calls at once`,
+  token_rate_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} tokens a minute`,
+  grant_revoked: () => 'the URL was revoked',
+  token_expired: () => 'the URL has expired',
+  account_suspended: () => 'the account is suspended',
+  virtual_key_revoked: () => 'the virtual key was deleted',
+  model_not_allowed: ({ name }) =>
+    `the URL does not allow ${name === null ? 'this model' : `the model ${name}`}`,
+  field_not_allowed: ({ name }) =>
+    `the URL does not allow ${name === null ? 'a field of the body' : `the field ${name}`}`,
+  path_not_allowed: () => 'the URL does not allow this path',
+  method_not_allowed: () => 'the URL does not allow this method',
+  tool_not_allowed: ({ name }) =>
+    `the URL does not allow ${name === null ? 'this tool' : `the tool ${name}`}`,
+  argument_not_allowed: () => 'the URL does not allow the tool with these arguments',
+  origin_not_allowed: () => 'the page that called is of another origin than the URL allows',
+  address_not_allowed: () => 'the caller has another address than the URL allows',
+  body_too_large: ({ body_bytes: bytes }) => `its body of ${count(bytes)} bytes is too large`,
+  price_unknown: ({ name }) => `no price of ${name ?? 'the model'} is known, so no limit of money can hold`,
+  cost_unbounded: ({ name }) =>
+    `its cost has no known bound${name === null ? '' : ` with ${name}`}, so no limit of money can hold`,
+};
+
+/** The reason of a refusal, as the end of a sentence. */
+export function reasonOf(refusal: Refusal, budget: string): string {
+  const words = REASONS[refusal.code]?.(refusal, ownerOf(refusal, budget));
+  return (
+    words ?? `of ${refusal.code.replaceAll('_', ' ')}${refusal.reason === null ? '' : ` (${refusal.reason})`}`
+  );
+}
+
+const FAILURES: Readonly<Partial<Record<Call['outcome'], string>>> = {
+  provider_error: 'the provider answered with an error of its own',
+  provider_refused: 'the provider refused it',
+  provider_unreachable: 'the provider could not be reached',
+  provider_timeout: 'the provider did not answer in time',
+  answer_broken: 'the provider ended its answer before it was whole',
+  holder_left: 'the caller did not wait for the end of the answer',
+  cut: 'the URL ended while the call ran',
+  credential_refused: 'the provider refused the credential of the URL',
+  gateway_error: 'the gateway could not send it',
+  lease_ended: 'its gateway died',
+};
+
+/** How a call ended, as a sentence. */
+export function endOf(call: Call, budget: string): string {
+  const { outcome, refusal, status, total_ms: ms } = call;
+  if (refusal) return `Refused, because ${reasonOf(refusal, budget)}.`;
+  const failure = FAILURES[outcome];
+  if (failure) return `Failed, because ${failure}${status === null ? '' : ` (status ${status})`}.`;
+  if (outcome === 'under_way') return 'Under way.';
+  if (outcome === 'refunded') return 'The charge of a call that did not run was given back.';
+  return `Passed${ms === null ? '' : ` in ${duration(ms)}`}.`;
+}

@@ -1,0 +1,200 @@
+import type { SharedBudget } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { issuerTime, presign } from '../data/api.ts';
+import { emptyAt } from '../data/forecast.ts';
+import { count, dayName, limit, money, readMoney, usedOf, writeMoney } from '../data/format.ts';
+import type { useBudgets } from '../data/queries.ts';
+import { dayOf } from '../data/range.ts';
+import { figuresOf, metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
+import { Action } from './action.tsx';
+import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName, When } from './facts.tsx';
+import { Field } from './form.tsx';
+import { hrefOf } from './place.ts';
+import { Rights } from './rights.ts';
+import { type Column, PagedTable } from './table.tsx';
+
+type BudgetTableProps = {
+  readonly of: ReturnType<typeof useBudgets>;
+  readonly empty: string;
+  readonly isDeleted?: boolean;
+};
+
+/** Shared budgets, the fullest first, with what changes them. */
+export function BudgetTable({ of, empty, isDeleted = false }: BudgetTableProps) {
+  const can = useContext(Rights);
+  const isOne = (budget: SharedBudget) => (budget.deleted_at !== null) === isDeleted;
+  return (
+    <>
+      {of.data?.pages.some((page) => page.data.some(({ current }) => current?.live === null)) && <NotLive />}
+      <PagedTable
+        of={of}
+        rowsOf={(page) => page.data.filter(isOne).toSorted((a, b) => shareOf(b) - shareOf(a))}
+        caption={isDeleted ? 'Deleted budgets' : 'Shared budgets'}
+        keyOf={({ id }) => id}
+        empty={empty}
+        columns={can('admin') && !isDeleted ? [...COLUMNS, CHANGE] : COLUMNS}
+      />
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<SharedBudget>[] = [
+  {
+    head: 'Budget',
+    cell: (budget) => (
+      <a href={hrefOf('limits', budget.id)}>
+        {budget.deleted_at === null ? nameOf(budget) : `${nameOf(budget)} (deleted)`}
+      </a>
+    ),
+    sort: nameOf,
+  },
+  { head: 'Draws on it', cell: ({ scope }) => <Covers scope={scope} /> },
+  {
+    head: 'Full',
+    cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} />,
+    sort: (each) => -shareOf(each),
+  },
+  {
+    head: 'Spent',
+    figure: true,
+    cell: (each) => money(each.current && figuresOf(each).spent),
+    sort: (each) => figuresOf(each).spent,
+  },
+  {
+    head: 'Limit',
+    figure: true,
+    cell: (each) => limit(each.cost_limit, money),
+    sort: (each) => each.cost_limit ?? -1,
+  },
+  { head: 'At this pace', cell: (each) => <Empty budget={each} /> },
+  { head: 'Held', figure: true, cell: ({ current }) => money(current?.live?.held) },
+  {
+    head: 'Uses',
+    figure: true,
+    cell: (each) => usedOf(each.current && figuresOf(each).used, each.max_uses, count),
+  },
+  {
+    head: 'Tokens',
+    figure: true,
+    cell: (each) => usedOf(each.current && figuresOf(each).tokens, each.tokens, count),
+  },
+  { head: 'Window', cell: ({ window }) => window },
+  { head: 'Resets', cell: ({ current }) => <When at={current?.ends_at ?? null} /> },
+];
+
+const CHANGE: Column<SharedBudget> = {
+  head: 'Change',
+  actions: true,
+  cell: (budget) =>
+    budget.deleted_at === null && (
+      <>
+        <ChangeBudget budget={budget} />
+        <DeleteBudget budget={budget} />
+      </>
+    ),
+};
+
+/** When the money of a budget ends, if it goes on as since its window began. */
+export function Empty({ budget }: { budget: SharedBudget }) {
+  const zone = useZone();
+  const { current, cost_limit: most } = budget;
+  if (!current || most === null) return <>–</>;
+  const { spent } = figuresOf(budget);
+  if (spent >= most) return <b class="status failed">empty</b>;
+  const at = emptyAt(current, spent, most, issuerTime());
+  return <>{at === undefined ? 'lasts' : `empty on ${dayName(dayOf(at, zone))}`}</>;
+}
+
+export function Covers({ scope }: Pick<SharedBudget, 'scope'>) {
+  const { account, api_key: apiKey, virtual_key: virtualKey, external_user: user, metadata } = scope;
+  if (account) return <>all URLs of the account</>;
+  if (apiKey !== undefined)
+    return (
+      <>
+        API key <ApiKeyName id={apiKey} />
+      </>
+    );
+  if (virtualKey !== undefined)
+    return (
+      <>
+        virtual key <VirtualKeyName id={virtualKey} />
+      </>
+    );
+  if (metadata) return <>URLs with metadata: {metadataOf(metadata)}</>;
+  if (user === '*') return <>each user</>;
+  return (
+    <>
+      user <User of={user ?? null} />
+    </>
+  );
+}
+
+/** Dollars of a form in microdollars. Empty: no limit. */
+export function costOf(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const amount = readMoney(text);
+  if (amount === undefined)
+    throw new Error(
+      'Limit: expected dollars up to 9007199254.740991 with at most six decimals, such as 25 or 0.50.',
+    );
+  return amount;
+}
+
+export const tokensOf = (text: string | undefined) => (text === undefined ? null : Number(text));
+export const usesOf = (text: string | undefined) => (text === undefined ? null : Number(text));
+const textOf = (limited: number | null) => (limited === null ? '' : String(limited));
+
+export const LimitFields = ({ budget }: { budget?: SharedBudget }) => (
+  <>
+    <Field
+      label="Limit in dollars"
+      name="cost"
+      value={budget?.cost_limit == null ? '' : writeMoney(budget.cost_limit)}
+      hint={`Empty: no limit. ${budget ? 'It holds from the next call on.' : 'It limits URLs that are issued from now on.'}`}
+    />
+    <Field
+      label="Uses"
+      name="uses"
+      type="number"
+      value={textOf(budget?.max_uses ?? null)}
+      hint="Empty: no limit."
+    />
+    <Field
+      label="Tokens"
+      name="tokens"
+      type="number"
+      value={textOf(budget?.tokens ?? null)}
+      hint="Tokens of input and output together. Empty: no limit."
+    />
+  </>
+);
+
+export const ChangeBudget = ({ budget }: { budget: SharedBudget }) => (
+  <Action
+    label="Change"
+    of={nameOf(budget)}
+    title={`Change the limits of ${nameOf(budget)}`}
+    submit="Save"
+    run={async ({ cost, uses, tokens }) =>
+      presign.changeBudget(
+        { id: budget.id, cost_limit: costOf(cost), max_uses: usesOf(uses), tokens: tokensOf(tokens) },
+        { ifRevision: budget.revision },
+      )
+    }
+  >
+    <LimitFields budget={budget} />
+  </Action>
+);
+
+const DeleteBudget = ({ budget }: { budget: SharedBudget }) => (
+  <Action
+    label="Delete"
+    of={nameOf(budget)}
+    title={`Delete ${nameOf(budget)}?`}
+    submit="Delete"
+    isDanger
+    run={() => presign.deleteBudget({ id: budget.id })}
+  >
+    <p>It no longer limits the calls of its URLs. They keep their own limits.</p>
+  </Action>
+);

@@ -1,0 +1,66 @@
+import type { Call } from '@presign/client';
+import { count, money } from '../data/format.ts';
+import { endOf } from '../data/reasons.ts';
+import { Status, User, useName, When } from './facts.tsx';
+import { href, hrefOf } from './place.ts';
+import type { Column } from './table.tsx';
+
+/** Calls are filtered and summed by their provider, so an MCP call shows the provider and the server. */
+export const providerOf = ({ provider, server }: Pick<Call, 'provider' | 'server'>): string =>
+  server === null ? provider : `${provider}: ${server}`;
+
+/** How a call ended, in words. */
+export const Ended = ({ call }: { call: Call }) => (
+  <>{endOf(call, useName('budget', call.refusal?.budget ?? null))}</>
+);
+
+export const keyOfCall = (call: Call): string =>
+  `${call.request_id} ${call.grant_id} ${call.outcome} ${call.settled_at}`;
+
+/** The columns of a list of calls, passed, failed and refused. */
+export const CALL_COLUMNS: readonly Column<Call>[] = [
+  {
+    head: 'Time',
+    cell: ({ request_id: id, settled_at: at }) =>
+      id === null ? (
+        <When at={at} />
+      ) : (
+        <a href={hrefOf('requests', id)}>
+          <When at={at} />
+        </a>
+      ),
+    sort: ({ settled_at: at }) => at,
+  },
+  {
+    head: 'Outcome',
+    cell: ({ outcome, failure }) => <Status of={outcome === 'passed' ? outcome : (failure ?? outcome)} />,
+    sort: ({ outcome, failure }) => failure ?? outcome,
+  },
+  {
+    head: 'User',
+    cell: ({ external_user: user }) => <User of={user} />,
+    sort: (call) => call.external_user ?? '',
+  },
+  {
+    head: 'Model or tool',
+    cell: ({ model, tool }) =>
+      model === null && tool === null ? (
+        '–'
+      ) : (
+        <a href={href('requests', model === null ? { tool: tool ?? '' } : { model })}>{model ?? tool}</a>
+      ),
+    sort: ({ model, tool }) => model ?? tool ?? '',
+  },
+  { head: 'Provider', cell: providerOf, sort: providerOf },
+  {
+    head: 'Tokens',
+    figure: true,
+    cell: ({ input_tokens: input, output_tokens: output }) =>
+      input === null ? '–' : `${count(input)} → ${count(output)}`,
+    sort: ({ input_tokens: input, output_tokens: output }) => (input ?? 0) + (output ?? 0),
+  },
+  { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost ?? -1 },
+];
+
+/** The same with the end in words, for lists of few calls. */
+export const ENDED: Column<Call> = { head: 'In words', cell: (call) => <Ended call={call} /> };

@@ -1,0 +1,15 @@
+import { useState } from 'preact/hooks';
+import { useValues } from '../data/queries.ts';
+import type { Dimension } from '../data/usage.ts';
+import { Field } from './form.tsx';
+
+type PickProps = { readonly label: string; readonly by: Dimension; readonly value: string | undefined };
+
+/** A field that suggests the values that calls have. They are read when the reader goes to it. */
+export function Pick({ label, by, value }: PickProps) {
+  const [isEntered, setEntered] = useState(false);
+  const { data: suggested = [] } = useValues(by, isEntered);
+  return (
+    <Field label={label} name={by} value={value} suggested={suggested} onFocus={() => setEntered(true)} />
+  );
+}

@@ -1,0 +1,114 @@
+import { useMemo } from 'preact/hooks';
+import { issuerTime } from '../data/api.ts';
+import { fieldTime } from '../data/format.ts';
+import { useReportEnd } from '../data/queries.ts';
+import {
+  DEFAULT_TIME,
+  instantOf,
+  monthsUntil,
+  OWN_ZONE,
+  type Range,
+  rangeOf,
+  zoneOf,
+} from '../data/range.ts';
+import { exactHref, usePlace } from './place.ts';
+
+/** The time that all pages show. It ends at one moment for all of them, which moves on. */
+export function useRange(): Range & { readonly isLive: boolean } {
+  const { params } = usePlace();
+  const { data: end } = useReportEnd();
+  return useMemo(() => {
+    const now = end ?? issuerTime();
+    const range = rangeOf(params, now);
+    return { ...range, isLive: range.to === now };
+  }, [params.time, params.from, params.to, params.zone, end]);
+}
+
+const NAMED = [
+  ['today', 'Today'],
+  ['7d', 'Last 7 days'],
+  ['30d', 'Last 30 days'],
+  ['90d', 'Last 90 days'],
+  ['month', 'This month'],
+  ['last-month', 'Last month'],
+] as const;
+const CUSTOM = 'custom';
+const MONTHS = 13;
+
+const MONTH_NAME = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric', timeZone: 'UTC' });
+const ZONES = [...new Set([OWN_ZONE, 'UTC', ...Intl.supportedValuesOf('timeZone')])];
+
+/** Chooses the time and the zone of all pages. */
+export function RangePicker() {
+  const { path, params } = usePlace();
+  const range = useRange();
+  const zone = zoneOf(params);
+  const isCustom = params.from !== undefined || params.to !== undefined;
+  const go = (change: Readonly<Record<string, string | undefined>>) => {
+    location.hash = exactHref(path.map(encodeURIComponent).join('/'), { ...params, ...change });
+  };
+  const choose = (time: string) =>
+    time === CUSTOM
+      ? go({ time: undefined, from: iso(range.from), to: iso(range.to) })
+      : go({ time, from: undefined, to: undefined });
+  const set = (name: 'from' | 'to') => (event: { currentTarget: HTMLInputElement }) => {
+    const { value } = event.currentTarget;
+    go({ [name]: value === '' ? undefined : new Date(instantOf(value, zone)).toISOString() });
+  };
+  const months = monthsUntil(range.to, zone, MONTHS).slice(2);
+  return (
+    <fieldset class="range">
+      <legend class="unseen">Time of all pages</legend>
+      <select
+        aria-label="Time"
+        value={isCustom ? CUSTOM : (params.time ?? DEFAULT_TIME)}
+        onChange={(event) => choose(event.currentTarget.value)}
+      >
+        {NAMED.map(([id, name]) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+        {[...months, ...otherMonth(params.time, months)].map((month) => (
+          <option key={month} value={month}>
+            {MONTH_NAME.format(Date.parse(`${month}-01T00:00Z`))}
+          </option>
+        ))}
+        <option value={CUSTOM}>Custom…</option>
+      </select>
+      {isCustom && (
+        <>
+          <input
+            type="datetime-local"
+            aria-label="From"
+            value={fieldTime(params.from, zone)}
+            onChange={set('from')}
+          />
+          <input
+            type="datetime-local"
+            aria-label="Until"
+            value={fieldTime(params.to, zone)}
+            onChange={set('to')}
+          />
+        </>
+      )}
+      <select
+        aria-label="Time zone"
+        value={zone}
+        onChange={(event) => go({ zone: event.currentTarget.value })}
+      >
+        {(ZONES.includes(zone) ? ZONES : [zone, ...ZONES]).map((each) => (
+          <option key={each} value={each}>
+            {each.replaceAll('_', ' ')}
+          </option>
+        ))}
+      </select>
+    </fieldset>
+  );
+}
+
+/** A month that an address names and the list lacks. */
+const otherMonth = (time: string | undefined, months: readonly string[]): string[] =>
+  time !== undefined && /^\d{4}-\d\d$/.test(time) && !months.includes(time) ? [time] : [];
+
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString();

@@ -1,0 +1,192 @@
+import type { SessionSummary } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { presign } from '../data/api.ts';
+import { cents, count, money, percent } from '../data/format.ts';
+import { useBudgets, useByDay, useCalls, useSessions, useUsage } from '../data/queries.ts';
+import { Action } from '../parts/action.tsx';
+import { Answer, Page } from '../parts/answer.tsx';
+import { BudgetTable } from '../parts/budgets.tsx';
+import { SpendByDay } from '../parts/by-day.tsx';
+import { CALL_COLUMNS, ENDED, keyOfCall } from '../parts/calls.tsx';
+import { useMonthCosts } from '../parts/customer-costs.tsx';
+import { Download } from '../parts/download.tsx';
+import { Facts, Status, When } from '../parts/facts.tsx';
+import { href, hrefOf } from '../parts/place.ts';
+import { useRange } from '../parts/range.tsx';
+import { Rights } from '../parts/rights.ts';
+import { type Column, PagedTable, Table } from '../parts/table.tsx';
+
+/** One customer: the month, budgets, URLs, the last refusals in words, a statement, and the end of all URLs. */
+export function CustomerPage({ id: user }: { id: string }) {
+  return (
+    <Page title={user}>
+      <Figures user={user} />
+      <Buttons user={user} />
+      <h2>Last refusals</h2>
+      <Refusals user={user} />
+      <h2>Budgets</h2>
+      <BudgetTable of={useBudgets({ external_user: user })} empty="No budget is for this customer alone." />
+      <h2>URLs</h2>
+      <PagedTable
+        of={useSessions({ external_user: user })}
+        rowsOf={({ data }) => data}
+        caption="Sessions of URLs"
+        keyOf={({ id }) => id}
+        empty="No URL yet."
+        columns={SESSIONS}
+      />
+      <h2>Spending</h2>
+      <Statement user={user} />
+    </Page>
+  );
+}
+
+function Figures({ user }: { user: string }) {
+  const costs = useMonthCosts();
+  const own = costs?.rows.find((row) => row.user === user);
+  const { isLive: _, ...range } = useRange();
+  const { data: shown } = useUsage({ range, groupBy: [], filters: { external_user: user } });
+  return (
+    <div class="large">
+      <Facts
+        of={[
+          ['This month', costs ? money(own?.spent ?? 0) : '…'],
+          ['Forecast', costs ? cents(own?.forecast ?? 0) : '…'],
+          ['Spent in the shown time', money(shown?.total.cost)],
+          ['Calls', count(shown?.total.calls)],
+          ['Failed', shown ? percent(shown.total.failed_calls, shown.total.calls) : '…'],
+        ]}
+      />
+    </div>
+  );
+}
+
+function Buttons({ user }: { user: string }) {
+  const can = useContext(Rights);
+  const { isLive: _, ...range } = useRange();
+  return (
+    <div class="buttons">
+      <a class="button" href={href('requests', { external_user: user })}>
+        All requests
+      </a>
+      <Download
+        label="Statement as CSV"
+        file={`statement-${user.replace(/[^\w.-]+/g, '_')}.csv`}
+        asked={{ range, groupBy: ['day', 'provider', 'model', 'tool'], filters: { external_user: user } }}
+      />
+      <button type="button" onClick={() => print()}>
+        Print
+      </button>
+      {can('presign') && (
+        <Action
+          label="Revoke all URLs"
+          title={`Revoke all URLs of ${user}?`}
+          submit="Revoke"
+          isDanger
+          run={() => presign.revokeSessions({ external_user: user })}
+        >
+          <p>Every gateway refuses their next call. This cannot be undone.</p>
+        </Action>
+      )}
+    </div>
+  );
+}
+
+/** The newest refusals, of whatever time. */
+function Refusals({ user }: { user: string }) {
+  const refused = useCalls({ external_user: user, outcome: 'refused' }, undefined, true);
+  return (
+    <>
+      <Answer of={refused}>
+        {({ pages: [first] }) => (
+          <Table
+            caption="Last refusals"
+            rows={first?.data.slice(0, MOST_REFUSALS) ?? []}
+            keyOf={keyOfCall}
+            empty="No call of this customer was refused."
+            columns={REFUSAL_COLUMNS}
+          />
+        )}
+      </Answer>
+      <p>
+        <a href={href('requests', { external_user: user, outcome: 'refused' })}>All refused requests</a>
+      </p>
+    </>
+  );
+}
+
+const MOST_REFUSALS = 5;
+const REFUSAL_COLUMNS = [
+  ...CALL_COLUMNS.filter(({ head }) => head === 'Time'),
+  ENDED,
+  ...CALL_COLUMNS.filter(({ head }) => head === 'Model or tool'),
+];
+
+const SESSIONS: readonly Column<SessionSummary>[] = [
+  { head: 'Session', cell: ({ id, name }) => <a href={hrefOf('urls', id)}>{name ?? id.slice(0, 8)}</a> },
+  { head: 'Status', cell: ({ status }) => <Status of={status} />, sort: ({ status }) => status },
+  {
+    head: 'URLs',
+    figure: true,
+    cell: ({ grant_count: urls }) => count(urls),
+    sort: (each) => each.grant_count,
+  },
+  { head: 'Created', cell: ({ created_at: at }) => <When at={at} />, sort: ({ created_at: at }) => at },
+  { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} />, sort: ({ expires_at: at }) => at ?? 0 },
+];
+
+/** The spending of the shown time by model, as it can be printed. */
+function Statement({ user }: { user: string }) {
+  const { isLive: _, ...range } = useRange();
+  const filters = { external_user: user };
+  const daily = useByDay({ range, by: 'model', filters });
+  const report = useUsage({ range, groupBy: ['provider', 'model', 'tool'], filters });
+  return (
+    <>
+      <p class="soft">
+        From <When at={range.from} /> until <When at={range.to} /> ({range.zone})
+      </p>
+      {daily.data && <SpendByDay report={daily.data} by="model" range={range} />}
+      <Answer of={report}>
+        {({ data, total }) => (
+          <Table
+            caption="Statement"
+            rows={data}
+            keyOf={({ provider, model, tool }) => JSON.stringify([provider, model, tool])}
+            empty="No calls in this time."
+            foot={[
+              'Total',
+              '',
+              count(total.calls),
+              count(total.input_tokens),
+              count(total.output_tokens),
+              money(total.cost),
+            ]}
+            columns={[
+              {
+                head: 'Model or tool',
+                cell: ({ model, tool }) => model ?? tool ?? '–',
+                sort: ({ model, tool }) => model ?? tool ?? '',
+              },
+              { head: 'Provider', cell: ({ provider }) => provider },
+              { head: 'Calls', figure: true, cell: ({ calls }) => count(calls), sort: ({ calls }) => calls },
+              {
+                head: 'Input tokens',
+                figure: true,
+                cell: (row) => count(row.input_tokens),
+                sort: (row) => row.input_tokens,
+              },
+              {
+                head: 'Output tokens',
+                figure: true,
+                cell: (row) => count(row.output_tokens),
+                sort: (row) => row.output_tokens,
+              },
+              { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost },
+            ]}
+          />
+        )}
+      </Answer>
+    </>
+  );
+}

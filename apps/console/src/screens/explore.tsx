@@ -1,0 +1,167 @@
+import type { UsageReport } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { count, money } from '../data/format.ts';
+import { useByDay, useLimits, useNames, useUsage } from '../data/queries.ts';
+import { rangeOfDay } from '../data/range.ts';
+import { type Dimension, type UsageFilters, valueIn } from '../data/usage.ts';
+import { Answer, Page } from '../parts/answer.tsx';
+import { dimensionName, groupName, groupOf, SpendByDay } from '../parts/by-day.tsx';
+import { Download } from '../parts/download.tsx';
+import { useName } from '../parts/facts.tsx';
+import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Pick } from '../parts/pick.tsx';
+import { href, type Place } from '../parts/place.ts';
+import { useRange } from '../parts/range.tsx';
+import { Rights } from '../parts/rights.ts';
+import { type Column, Table } from '../parts/table.tsx';
+import { Totals } from '../parts/totals.tsx';
+
+const DIMENSIONS: readonly Dimension[] = [
+  ...(['external_user', 'model', 'provider', 'tool', 'day', 'month', 'outcome'] as const),
+  ...(['api_key', 'virtual_key', 'server'] as const),
+];
+
+/** Sums of calls by one dimension or two, as a chart and a table. */
+export function Explore({ params }: { params: Place['params'] }) {
+  const { isLive: _, ...range } = useRange();
+  const { by: asked, then: second, ...filters } = params;
+  const { data: limits } = useLimits();
+  const { data: names } = useNames(useContext(Rights)('admin'));
+  const tags = (limits?.usage_metadata ?? []).map((key): Dimension => `metadata.${key}`);
+  const all = [...DIMENSIONS, ...tags];
+  const by = all.find((each) => each === asked) ?? 'model';
+  const then = all.find((each) => each === second && each !== by);
+  const groupBy = then === undefined ? [by] : [by, then];
+  const report = useUsage({ range, groupBy, filters });
+  // The chart needs the days of each group.
+  const daily = useByDay({ range, by: by === 'month' ? 'day' : by, filters });
+  const options = all.map((each) => [each, dimensionName(each)] as const);
+  return (
+    <Page title="Explore">
+      <FilterForm path="explore">
+        <Choice label="Sum by" name="by" value={by} options={options} />
+        <Choice label="And by" name="then" value={then} options={[['', 'nothing else'], ...options]} />
+        <Pick label="User" by="external_user" value={filters.external_user} />
+        <Pick label="Model" by="model" value={filters.model} />
+        <Pick label="Provider" by="provider" value={filters.provider} />
+        {tags.map((tag) => (
+          <Pick key={tag} label={dimensionName(tag)} by={tag} value={filters[tag]} />
+        ))}
+        {(['tool', 'outcome', 'server'] as const).map(
+          (name) =>
+            filters[name] !== undefined && (
+              <Field key={name} label={dimensionName(name)} name={name} value={filters[name]} />
+            ),
+        )}
+        {(['api_key', 'virtual_key'] as const).map((name) => (
+          <Choice
+            key={name}
+            label={dimensionName(name)}
+            name={name}
+            value={filters[name]}
+            options={[['', 'all'], ...(names?.[name] ?? [])]}
+          />
+        ))}
+      </FilterForm>
+      <Answer of={report}>
+        {(data) => (
+          <>
+            <Totals report={data} />
+            {daily.data && <SpendByDay report={daily.data} by={by === 'month' ? 'day' : by} range={range} />}
+            <UsageTable report={data} groupBy={groupBy} filters={filters} zone={range.zone} />
+            {data.next_cursor !== null && <p class="soft">The table is cut. The CSV has all rows.</p>}
+          </>
+        )}
+      </Answer>
+      <p class="buttons">
+        <Download label="Download CSV" file="usage.csv" asked={{ range, groupBy, filters }} />
+      </p>
+    </Page>
+  );
+}
+
+type Row = UsageReport['data'][number];
+
+type UsageTableProps = {
+  readonly report: UsageReport;
+  readonly groupBy: readonly Dimension[];
+  readonly filters: UsageFilters;
+  readonly zone: string;
+};
+
+function UsageTable({ report: { data, total }, groupBy, filters, zone }: UsageTableProps) {
+  const groups = groupBy.map(
+    (by): Column<Row> => ({
+      head: dimensionName(by),
+      cell: (row) => <Group of={row} by={by} filters={filters} zone={zone} />,
+      sort: (row) => groupOf(row, by),
+    }),
+  );
+  return (
+    <Table
+      caption="Usage"
+      rows={data}
+      keyOf={(row) => groupBy.map((by) => groupOf(row, by)).join('\0\0')}
+      empty="No calls in this time."
+      foot={[
+        'Total',
+        ...groupBy.slice(1).map(() => ''),
+        count(total.calls),
+        count(total.failed_calls),
+        count(total.uses),
+        count(total.input_tokens),
+        count(total.output_tokens),
+        money(total.cost),
+      ]}
+      columns={[
+        ...groups,
+        { head: 'Calls', figure: true, cell: ({ calls }) => count(calls), sort: ({ calls }) => calls },
+        {
+          head: 'Failed',
+          figure: true,
+          cell: (row) => count(row.failed_calls),
+          sort: (row) => row.failed_calls,
+        },
+        { head: 'Uses', figure: true, cell: ({ uses }) => count(uses), sort: ({ uses }) => uses },
+        {
+          head: 'Input tokens',
+          figure: true,
+          cell: (row) => count(row.input_tokens),
+          sort: (row) => row.input_tokens,
+        },
+        {
+          head: 'Output tokens',
+          figure: true,
+          cell: (row) => count(row.output_tokens),
+          sort: (row) => row.output_tokens,
+        },
+        { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost },
+      ]}
+    />
+  );
+}
+
+type GroupProps = {
+  readonly of: Row;
+  readonly by: Dimension;
+  readonly filters: UsageFilters;
+  readonly zone: string;
+};
+
+/** A group, which leads to the days of its calls, and a day to its calls. */
+function Group({ of, by, filters, zone }: GroupProps) {
+  const value = valueIn(of, by);
+  const kind = by === 'api_key' || by === 'virtual_key' ? by : undefined;
+  const name = useName(kind ?? 'api_key', kind === undefined ? null : value);
+  if (value === null) return <>{groupName(groupOf(of, by))}</>;
+  return <a href={behind(value, by, filters, zone)}>{kind === undefined ? value : name}</a>;
+}
+
+function behind(value: string, by: Dimension, filters: UsageFilters, zone: string): string {
+  if (by === 'month')
+    return href('explore', { ...filters, by: 'day', time: value, from: undefined, to: undefined });
+  if (by !== 'day') return href('explore', { ...filters, by: 'day', [by]: value });
+  const day = rangeOfDay(value, zone);
+  const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
+  return href('requests', { ...filters, time: undefined, from: iso(day.from), to: iso(day.to) });
+}

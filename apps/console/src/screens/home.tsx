@@ -1,0 +1,211 @@
+import type { UsageHours, UsageReport } from '@presign/client';
+import { cents, count, duration, money, percent } from '../data/format.ts';
+import { useByDay, useHours, useRefusals, useUsage } from '../data/queries.ts';
+import { daysOf, type Range, rangeBefore } from '../data/range.ts';
+import { Answer, Page } from '../parts/answer.tsx';
+import { SpendByDay } from '../parts/by-day.tsx';
+import { CustomerCosts, useMonthCosts } from '../parts/customer-costs.tsx';
+import { Facts, User } from '../parts/facts.tsx';
+import { Choice, FilterForm } from '../parts/form.tsx';
+import { href, type Place } from '../parts/place.ts';
+import { useRange } from '../parts/range.tsx';
+import { Table } from '../parts/table.tsx';
+import { LimitsInUse } from './limits-in-use.tsx';
+
+const BY = [
+  ['model', 'model'],
+  ['provider', 'provider'],
+  ['external_user', 'user'],
+] as const;
+
+/** The spending now and at the month's end, failures and refusals, the customers who moved most, and the limits that end soon. */
+export function Home({ params }: { params: Place['params'] }) {
+  const by = BY.find(([each]) => each === params.by)?.[0] ?? 'model';
+  const { isLive: _, ...range } = useRange();
+  const usage = useByDay({ range, by });
+  const costs = useMonthCosts();
+  return (
+    <Page title="Home">
+      <Figures />
+      {/* Outside of the answer: a choice must keep the focus while its answer is awaited. */}
+      <FilterForm path="">
+        <Choice label="Spend by" name="by" value={by} options={BY} />
+      </FilterForm>
+      <Answer of={usage}>{(report) => <SpendByDay report={report} by={by} range={range} />}</Answer>
+      <div class="halves">
+        <div>
+          <h2>This month by customer</h2>
+          {costs && <CustomerCosts of={costs} most={MOST} />}
+          <p>
+            <a href={href('customers')}>All customers</a>
+          </p>
+        </div>
+        <div>
+          <h2>Customers who moved most</h2>
+          <Movers />
+        </div>
+      </div>
+      <h2>Refusals</h2>
+      <Refusals />
+      <h2>Limits that end soon</h2>
+      <LimitsInUse />
+    </Page>
+  );
+}
+
+/** Rows of a list on this page. */
+const MOST = 8;
+
+/** The most days that refusals are kept for. */
+const REFUSAL_DAYS = 90;
+
+/** The refusals of the shown days, by code. Their days are those of UTC. */
+function useRefused() {
+  const { isLive: _, ...range } = useRange();
+  const days = new Set(daysOf(range));
+  const { data, error } = useRefusals(REFUSAL_DAYS);
+  return { data: data && data.data.filter(({ day }) => days.has(day)), error };
+}
+
+function Figures() {
+  const { isLive: _, ...range } = useRange();
+  // The sums by customer, which this page shows as well.
+  const usage = useUsage({ range, groupBy: ['external_user'] });
+  return <Answer of={usage}>{({ total }) => <Totals total={total} range={range} />}</Answer>;
+}
+
+/** The sums of the shown time, next to those of the time before. */
+function Totals({ total, range }: { total: UsageReport['total']; range: Range }) {
+  const before = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
+  const { data: hours } = useHours(range);
+  const refused = useRefused().data?.reduce((sum, { calls }) => sum + calls, 0);
+  const costs = useMonthCosts();
+  return (
+    <div class="large">
+      <Facts
+        of={[
+          ['Spent', money(total.cost)],
+          [
+            'Before, in as long a time',
+            before.data ? <Before key="before" now={total.cost} then={before.data.total.cost} /> : '…',
+          ],
+          ['Forecast of this month', costs ? cents(costs.total.forecast) : '…'],
+          ['Calls', count(total.calls)],
+          [
+            'Failed',
+            <a key="failed" href={href('requests', { outcome: 'failed' })}>
+              {percent(total.failed_calls, total.calls)}
+            </a>,
+          ],
+          [
+            'Refused',
+            <a key="refused" href={href('requests', { outcome: 'refused' })}>
+              {refused === undefined ? '…' : percent(refused, refused + total.calls)}
+            </a>,
+          ],
+          ['p95 of a usual hour', hours ? duration(usualP95(hours)) : '…'],
+        ]}
+      />
+    </div>
+  );
+}
+
+const Before = ({ now, then }: { now: number; then: number }) => (
+  <>
+    {cents(then)} {then > 0 && <small class="soft">{change(now, then)}</small>}
+  </>
+);
+
+const change = (now: number, then: number): string =>
+  `${now < then ? '−' : '+'}${Math.abs((now / then - 1) * 100).toFixed(0)} %`;
+
+/** The p95 of the hour in which the middle call was, by hours from the fastest on. */
+function usualP95({ data }: UsageHours): number | null {
+  const hours = data.flatMap(({ calls, total_ms: ms }) => (ms?.p95 == null ? [] : [{ calls, ms: ms.p95 }]));
+  hours.sort((a, b) => a.ms - b.ms);
+  let left = hours.reduce((sum, { calls }) => sum + calls, 0) / 2;
+  for (const { calls, ms } of hours) {
+    left -= calls;
+    if (left <= 0) return ms;
+  }
+  return null;
+}
+
+/** The customers whose spending differs most from the time before. */
+function Movers() {
+  const { isLive: _, ...range } = useRange();
+  const now = useUsage({ range, groupBy: ['external_user'] });
+  const then = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
+  return (
+    <Answer of={now}>
+      {({ data }) => (
+        <Answer of={then}>
+          {({ data: before }) => (
+            <Table
+              caption="Customers who moved most"
+              rows={movedMost(data, before)}
+              keyOf={({ user }) => user}
+              empty="No customer spends more or less than before."
+              columns={[
+                { head: 'Customer', cell: ({ user }) => <User of={user} /> },
+                { head: 'Before', figure: true, cell: (row) => cents(row.before) },
+                { head: 'Now', figure: true, cell: (row) => cents(row.now) },
+                {
+                  head: 'Change',
+                  figure: true,
+                  cell: (row) => `${row.now < row.before ? '' : '+'}${cents(row.now - row.before)}`,
+                },
+              ]}
+            />
+          )}
+        </Answer>
+      )}
+    </Answer>
+  );
+}
+
+type Moved = { readonly user: string; readonly before: number; readonly now: number };
+type Rows = UsageReport['data'];
+
+function movedMost(now: Rows, before: Rows): Moved[] {
+  const costs = (rows: Rows) =>
+    new Map(rows.flatMap(({ external_user: user, cost }) => (user == null ? [] : [[user, cost] as const])));
+  const [ofNow, ofBefore] = [costs(now), costs(before)];
+  return [...new Set([...ofNow.keys(), ...ofBefore.keys()])]
+    .map((user) => ({ user, now: ofNow.get(user) ?? 0, before: ofBefore.get(user) ?? 0 }))
+    .filter((each) => each.now !== each.before)
+    .sort((a, b) => Math.abs(b.now - b.before) - Math.abs(a.now - a.before))
+    .slice(0, MOST);
+}
+
+function Refusals() {
+  return (
+    <Answer of={useRefused()}>
+      {(data) => {
+        const codes = [...new Set(data.map(({ code }) => code))].map((code) => ({
+          code,
+          calls: data.reduce((sum, each) => sum + (each.code === code ? each.calls : 0), 0),
+        }));
+        return (
+          <Table
+            caption="Refusals by code"
+            rows={codes.sort((a, b) => b.calls - a.calls)}
+            keyOf={({ code }) => code}
+            empty="No call was refused."
+            columns={[
+              {
+                head: 'Code',
+                cell: ({ code }) => (
+                  <a href={href('requests', { outcome: 'refused', failure: code })}>
+                    {code.replaceAll('_', ' ')}
+                  </a>
+                ),
+              },
+              { head: 'Calls', figure: true, cell: ({ calls }) => count(calls) },
+            ]}
+          />
+        );
+      }}
+    </Answer>
+  );
+}

@@ -1,0 +1,163 @@
+import type { Input } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { presign } from '../data/api.ts';
+import { count, limit, money } from '../data/format.ts';
+import { useBudget, useBudgets, useNames, useValues } from '../data/queries.ts';
+import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
+import { Action } from '../parts/action.tsx';
+import { Answer, Page } from '../parts/answer.tsx';
+import {
+  BudgetTable,
+  ChangeBudget,
+  Covers,
+  costOf,
+  Empty,
+  LimitFields,
+  tokensOf,
+  usesOf,
+} from '../parts/budgets.tsx';
+import { Facts, Fullness, Id, NotLive, When } from '../parts/facts.tsx';
+import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Pick } from '../parts/pick.tsx';
+import type { Place } from '../parts/place.ts';
+import { Rights } from '../parts/rights.ts';
+
+/** Shared budgets, the fullest first. Deleted ones stand apart. */
+export function BudgetsPage({ params }: { params: Place['params'] }) {
+  const can = useContext(Rights);
+  const budgets = useBudgets(params);
+  const isSomeDeleted = budgets.data?.pages.some((page) =>
+    page.data.some((each) => each.deleted_at !== null),
+  );
+  return (
+    <Page title="Limits">
+      <FilterForm path="limits">
+        <Pick label="User" by="external_user" value={params.external_user} />
+      </FilterForm>
+      {can('admin') && <CreateBudget />}
+      <BudgetTable of={budgets} empty="No shared budget yet." />
+      {isSomeDeleted && (
+        <>
+          <h2>Deleted</h2>
+          <BudgetTable of={budgets} empty="" isDeleted />
+        </>
+      )}
+    </Page>
+  );
+}
+
+/** One budget, as a refusal names it. */
+export function BudgetPage({ id }: { id: string }) {
+  const can = useContext(Rights);
+  const budget = useBudget(id);
+  return (
+    <Page title={budget.data ? nameOf(budget.data) : 'Budget'}>
+      <Answer of={budget}>
+        {(each) => (
+          <>
+            {each.current?.live === null && <NotLive />}
+            <Facts
+              of={[
+                ['Draws on it', <Covers key="covers" scope={each.scope} />],
+                ['Spent', money(figuresOf(each).spent)],
+                ['Limit', limit(each.cost_limit, money)],
+                ['Held', money(each.current?.live?.held)],
+                ['Uses', count(figuresOf(each).used)],
+                ['Full', <Fullness key="full" of={nameOf(each)} used={shareOf(each)} most={1} />],
+                ['At this pace', <Empty key="empty" budget={each} />],
+                ['Window', each.window],
+                ['Resets', <When key="resets" at={each.current?.ends_at ?? null} />],
+                ['Id', <Id key="id" of={each.id} name="budget id" />],
+              ]}
+            />
+            {can('admin') && each.deleted_at === null && (
+              <p class="buttons">
+                <ChangeBudget budget={each} />
+              </p>
+            )}
+          </>
+        )}
+      </Answer>
+    </Page>
+  );
+}
+
+const SCOPES = [
+  ['account', 'all URLs of the account'],
+  ['external_user', 'URLs of a user'],
+  ['api_key', 'URLs that an API key issues'],
+  ['virtual_key', 'URLs of a virtual key'],
+  ['metadata', 'URLs with metadata'],
+] as const;
+
+const METADATA = 'Which: expected a key and a value of metadata, such as team=blue.';
+
+/** @param which what the scope is about */
+function scopeOf(covers: string | undefined, which: string | undefined): Input<'createBudget'>['scope'] {
+  const scope = SCOPES.find(([each]) => each === covers)?.[0] ?? 'account';
+  if (scope === 'account') {
+    if (which !== undefined) throw new Error('Which: all URLs of the account need none.');
+    return { account: true };
+  }
+  if (which === undefined)
+    throw new Error('Which: expected a user, an id, or a key and a value of metadata.');
+  if (scope !== 'metadata') return { [scope]: which };
+  const at = which.indexOf('=');
+  const [key, value] = [which.slice(0, at).trim(), which.slice(at + 1).trim()];
+  if (at < 0 || key === '' || value === '') throw new Error(METADATA);
+  return { metadata: { [key]: value } };
+}
+
+/** The id of a key that is named by its name. */
+const idOf = (
+  keys: readonly (readonly [string, string])[],
+  covers: string | undefined,
+  which: string | undefined,
+) =>
+  covers === 'api_key' || covers === 'virtual_key'
+    ? (keys.find(([, name]) => name === which)?.[0] ?? which)
+    : which;
+
+const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
+
+function CreateBudget() {
+  const users = useValues('external_user').data ?? [];
+  const { data: names } = useNames(true);
+  const keys = [...(names?.api_key ?? []), ...(names?.virtual_key ?? [])];
+  const suggested = [...users, ...keys.map(([, name]) => name)];
+  return (
+    <p>
+      <Action
+        label="Create a budget"
+        title="Create a shared budget"
+        submit="Create"
+        run={async ({ name, covers, which, cost, uses, tokens, window }) =>
+          presign.createBudget({
+            name: name ?? null,
+            scope: scopeOf(covers, idOf(keys, covers, which)),
+            cost_limit: costOf(cost),
+            max_uses: usesOf(uses),
+            tokens: tokensOf(tokens),
+            window: WINDOWS.find((each) => each === window) ?? 'month',
+          })
+        }
+      >
+        <Field label="Name" name="name" />
+        <Choice label="Covers" name="covers" value="account" options={SCOPES} />
+        <Field
+          label="Which"
+          name="which"
+          suggested={suggested}
+          hint="The user, the key, or metadata such as team=blue. * gives each user, or each value, a budget of its own."
+        />
+        <Choice
+          label="Window"
+          name="window"
+          value="month"
+          options={WINDOWS.map((each) => [each, each] as const)}
+        />
+        <LimitFields />
+      </Action>
+    </p>
+  );
+}
