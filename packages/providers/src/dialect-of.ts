@@ -20,6 +20,10 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
 export const socketOf = (provider: Provider, path: string): Route['socket'] =>
   routeOf(provider, path)?.route.socket;
 
+/** Whether a path is called over a WebSocket alone. */
+export const isSocketOnly = (provider: Provider, path: string): boolean =>
+  routeOf(provider, path)?.route.isSocketOnly === true;
+
 /** Whether a grant's path or pattern can reach an endpoint that has a socket. */
 export const reachesSocket = ({ routes }: Provider, pattern: string): boolean =>
   routes.some(

@@ -15,6 +15,7 @@ export {
   costsNothing,
   credentialOf,
   dialectOf,
+  isSocketOnly,
   reachesSocket,
   slashedIdsOf,
   socketOf,
@@ -28,6 +29,7 @@ export { loadProviders, ProvidersFileError, readProvidersFile } from './knowledg
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
+export { answersByItself, type GovernedSession, governSession, refusedItem } from './openai/realtime.ts';
 export {
   checkCallPath,
   checkPathPattern,

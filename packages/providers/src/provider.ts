@@ -44,7 +44,9 @@ export type Route = {
   /** Set if the endpoint takes its key in another header than the provider's other endpoints. */
   credential?: Credential;
   /** The protocol in which it can be called over a WebSocket. Absent: only over HTTP. */
-  socket?: 'responses';
+  socket?: 'responses' | 'realtime';
+  /** It is called over a WebSocket alone. */
+  isSocketOnly?: true;
 };
 
 /** A vendor's models by name without a date (`Models`): context window and maximum output in tokens, and whether they think. */

@@ -54,6 +54,26 @@ export const RESPONSES: Names = {
   ],
 };
 
+/** Counts of responses of Realtime sessions. Cached tokens are within those of their kind. */
+export const REALTIME: Names = {
+  source: '`openai` 7.59, RealtimeResponseUsage',
+  date: '2026-11-29',
+  names: [
+    'input_tokens',
+    'output_tokens',
+    'total_tokens',
+    'input_token_details.audio_tokens',
+    'input_token_details.cached_tokens',
+    'input_token_details.image_tokens',
+    'input_token_details.text_tokens',
+    'input_token_details.cached_tokens_details.audio_tokens',
+    'input_token_details.cached_tokens_details.image_tokens',
+    'input_token_details.cached_tokens_details.text_tokens',
+    'output_token_details.audio_tokens',
+    'output_token_details.text_tokens',
+  ],
+};
+
 /** Counts of images. */
 export const IMAGES: Names = {
   source: '`openai` 6.49, ImagesResponse.Usage',

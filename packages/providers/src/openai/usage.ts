@@ -72,6 +72,38 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
   });
 }
 
+/**
+ * Usage of a response of a Realtime session (`openai` SDK, RealtimeResponseUsage). Tokens that were read from a cache cost as their kind
+ * does. If it is not stated of which kinds they all are, they cost as others do.
+ */
+export function readRealtimeUsage(held: unknown): Usage | undefined {
+  if (!isJsonObject(held)) return undefined;
+  const input = objectIn(held, 'input_token_details');
+  const output = objectIn(held, 'output_token_details');
+  const cached = objectIn(input, 'cached_tokens_details');
+  const isSplit = sumIn(cached, ...KINDS) === countOf(input, 'cached_tokens');
+  return fromCounts(false, {
+    input: held.input_tokens,
+    inputAudio: input.audio_tokens,
+    inputImage: input.image_tokens,
+    ...(isSplit && {
+      cacheRead: input.cached_tokens,
+      cacheAudio: cached.audio_tokens,
+      cacheImage: cached.image_tokens,
+    }),
+    output: held.output_tokens,
+    outputAudio: output.audio_tokens,
+    total: held.total_tokens,
+  });
+}
+
+/** The sums of the parts of its counts. */
+export function realtimeParts(held: unknown): Usage {
+  if (!isJsonObject(held)) return {};
+  const sideOf = (side: string) => sumIn(objectIn(held, `${side}_token_details`), ...KINDS);
+  return { input_tokens: sideOf('input'), output_tokens: sideOf('output') };
+}
+
 type Stated = Required<Pick<Statement, 'model' | 'usage'>>;
 
 /** The statement of an answer or a stream's chunk. Its usage is unreadable at another price than the standard tier's. */
@@ -88,6 +120,9 @@ type Counts = {
   readonly cacheRead?: unknown;
   readonly cacheWrite?: unknown;
   readonly inputAudio?: unknown;
+  readonly inputImage?: unknown;
+  readonly cacheAudio?: unknown;
+  readonly cacheImage?: unknown;
   readonly output: unknown;
   readonly reasoning?: unknown;
   readonly outputAudio?: unknown;
@@ -111,6 +146,9 @@ function fromCounts(reasoningApart: boolean, counts: Counts): Usage | undefined 
     addTo(usage, 'cache_read_tokens', cacheRead) &&
     addTo(usage, 'cache_write_tokens', cacheWrite) &&
     addTo(usage, 'input_audio_tokens', counts.inputAudio) &&
+    addTo(usage, 'input_image_tokens', counts.inputImage) &&
+    addTo(usage, 'cache_audio_read_tokens', counts.cacheAudio) &&
+    addTo(usage, 'cache_image_read_tokens', counts.cacheImage) &&
     addTo(usage, 'output_reasoning_tokens', reasoning) &&
     addTo(usage, 'output_audio_tokens', counts.outputAudio) &&
     addTo(usage, 'output_citation_tokens', citations) &&

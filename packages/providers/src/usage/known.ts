@@ -13,6 +13,7 @@ export const EMBEDDINGS_COUNTS: KnownCounts = new Set(
 );
 
 export const RESPONSES_COUNTS = countsOf(COUNTS.RESPONSES);
+export const REALTIME_COUNTS = countsOf(COUNTS.REALTIME);
 export const IMAGES_COUNTS = countsOf(COUNTS.IMAGES);
 export const ANTHROPIC_COUNTS = countsOf(COUNTS.ANTHROPIC, COUNTS.ANTHROPIC_FETCHES);
 export const GEMINI_COUNTS = countsOf(COUNTS.GEMINI);

@@ -171,4 +171,10 @@ function isUnreadable(counts: Usage): boolean {
 
 const NO_NAMES: readonly string[] = [];
 const TOTAL = 'total_tokens';
-const ALWAYS: readonly string[] = ['input_tokens', 'output_tokens'];
+/** Units that are kept at 0. Of cached sound and pictures, 0 is another statement than none: they may be any part of what was cached. */
+const ALWAYS: readonly string[] = [
+  'input_tokens',
+  'output_tokens',
+  'cache_audio_read_tokens',
+  'cache_image_read_tokens',
+];

@@ -10,6 +10,7 @@ import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { CACHE_AND_RECORDS } from '../openai/fields.ts';
 import { openaiImages } from '../openai/images.ts';
+import { openaiRealtime } from '../openai/realtime.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { serverToolsOf } from '../openai/responses-fields.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
@@ -82,6 +83,14 @@ export const openai: Provider = {
         { ...OPENAI_RULES, standardTier: undefined },
         AS_OPENAI,
       ),
+    },
+    {
+      path: '/v1/realtime',
+      dialect: openaiRealtime('openai-realtime', OPENAI_RULES),
+      // https://developers.openai.com/api/docs/guides/realtime-websocket (2026-11-29)
+      socket: 'realtime',
+      // A POST would open a session by WebRTC, whose responses pass by no gateway.
+      isSocketOnly: true,
     },
     { path: '/v1/embeddings', dialect: openaiEmbeddings('openai-embeddings', OPENAI_RULES) },
     { path: '/v1/images/generations', dialect: openaiImages('openai-images', OPENAI_RULES) },

@@ -76,6 +76,24 @@ const responses: Family = {
     ),
 };
 
+const realtimeResponse = (input: number | undefined, output: number | undefined, content: boolean) => ({
+  ...{ status: 'completed', usage: apiUsage(input, output) },
+  output: content ? [{ type: 'message', content: [{ type: 'output_text', text: 'Hi' }] }] : [],
+});
+
+const realtime: Family = {
+  statesOnce: true,
+  answer: realtimeResponse,
+  stream: (statements, content) =>
+    events(
+      { type: 'response.created', response: { status: 'in_progress', usage: null } },
+      ...statements.map(([input, output]) => ({
+        type: 'response.done',
+        response: realtimeResponse(input, output, content),
+      })),
+    ),
+};
+
 const block = (content: boolean) => (content ? [{ type: 'text', text: 'Hi' }] : []);
 
 const messages = (wrap = (event: object): unknown => event): Family => ({
@@ -234,6 +252,7 @@ const FAMILIES: readonly (readonly [dialect: RegExp, family: Family])[] = [
   [/^mistral-fim /, chat],
   [/completions /, completions],
   [/responses /, responses],
+  [/realtime /, realtime],
   [/embeddings /, embeddings],
   [/images /, images],
 ];

@@ -53,6 +53,14 @@ export const MODELS: Models = {
     'gpt-6-sol': { window: 1_050_000, output: 128_000, thinks: true },
     'gpt-6.1-sol': { window: 1_050_000, output: 128_000, thinks: true },
     'gpt-6.1-terra': { window: 1_050_000, output: 128_000, thinks: true },
+    // The pages of the models, and https://community.openai.com/t/1357331: 32,768 tokens of which 4,096 are output (2026-11-29).
+    'gpt-realtime': { window: 32_768, output: 4_096 },
+    'gpt-realtime-1.5': { window: 32_768, output: 4_096 },
+    // Its page says 32,000, and the list of litellm 128,000.
+    'gpt-realtime-mini': { window: 128_000, output: 4_096 },
+    'gpt-realtime-2': { window: 128_000, output: 32_000, thinks: true },
+    'gpt-realtime-2.1': { window: 128_000, output: 32_000, thinks: true },
+    'gpt-realtime-2.1-mini': { window: 128_000, output: 32_000, thinks: true },
     o1: { window: 200_000, output: 100_000, thinks: true },
     'o1-pro': { window: 200_000, output: 100_000, thinks: true },
     'o1-preview': { window: 128_000, output: 32_768, thinks: true },
