@@ -22,6 +22,8 @@ export type ResponsesProvider = {
   /** Requests that were no handshakes. */
   readonly posts: string[];
   serve: Serve;
+  /** What it says at once. */
+  welcome: ((of: ProviderSocket) => void) | undefined;
   /** Answers handshakes in place of an upgrade. */
   refuse: ((request: IncomingMessage) => { status: number; body: string } | undefined) | undefined;
   /** Tokens of input and output that it billed, by its own books. */
@@ -74,6 +76,7 @@ export async function startResponsesProvider(pem?: {
     url: '',
     sockets,
     posts,
+    welcome: undefined,
     refuse: undefined,
     billed: 0,
     serve: (event, { socket }) => {
@@ -114,6 +117,7 @@ export async function startResponsesProvider(pem?: {
         of.frames.push(event);
         void provider.serve(event, of);
       });
+      provider.welcome?.(of);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

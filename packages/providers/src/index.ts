@@ -29,7 +29,13 @@ export { loadProviders, ProvidersFileError, readProvidersFile } from './knowledg
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
-export { answersByItself, type GovernedSession, governSession, refusedItem } from './openai/realtime.ts';
+export {
+  answersByItself,
+  governSession,
+  refusedItem,
+  refusedResponse,
+  responseFields,
+} from './openai/realtime.ts';
 export {
   checkCallPath,
   checkPathPattern,

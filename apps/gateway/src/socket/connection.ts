@@ -8,6 +8,7 @@ import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
 import type { Create, Heard, SocketDialect } from './dialect.ts';
+import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOWN_ERROR } from './end.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { beginTurn, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
@@ -26,43 +27,12 @@ export type Accepted = {
 
 type Why = Extract<Sent, { is: 'broken' }>['why'];
 
-/** How a socket closes once no turn runs. New turns are refused. */
-type End = { readonly code: number; readonly refusal: Refusal };
-
 /** How long the turn under way of a holder who has left may take. Its usage is known at its end only. */
 const UNHEARD_MS = 60_000;
-/** Turns that one socket may have under way. */
-const MOST_TURNS = 32;
+/** How long an upstream has to set a session. */
+const OPENING_MS = 30_000;
 /** The longest time of a timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
-
-const CODES: Partial<Record<Refusal['code'], number>> = {
-  token_expired: 4401,
-  token_invalid: 4401,
-  cost_limit_reached: 4402,
-  token_limit_reached: 4402,
-  uses_exhausted: 4402,
-  grant_revoked: 4403,
-  account_suspended: 4403,
-};
-
-/** The code with which a socket closes after a refusal. Undefined: it stays open, because another turn may pass. */
-export const closeCodeOf = ({ code }: Refusal): number | undefined => CODES[code];
-
-const STOPPING: Refusal = {
-  code: 'overloaded',
-  message: 'This gateway is stopping. Open another socket.',
-  retryAfterSeconds: 1,
-};
-const MANY_TURNS: Refusal = {
-  code: 'concurrency_limited',
-  message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
-};
-const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
-const BINARY: Refusal = {
-  code: 'unsupported_media_type',
-  message: 'This socket takes text. Send each event as one JSON object.',
-};
 
 /** One socket, from its handshake to its end. */
 export class Connection {
@@ -74,6 +44,10 @@ export class Connection {
   readonly #endings = new Set<Promise<void>>();
   readonly #undo: (() => void)[] = [];
   readonly #closed: Promise<void>;
+  /** Resolves once events of the holder may pass. */
+  readonly #ready: Promise<void>;
+  #setReady = () => {};
+  #inOrder: Promise<unknown> = Promise.resolve();
   #count = 0;
   #end: End | undefined;
   #holderLeft = false;
@@ -91,6 +65,7 @@ export class Connection {
       deps.underWay.track(taking);
       return taking;
     });
+    this.#ready = own.dialect.opening ? new Promise((resolve) => (this.#setReady = resolve)) : READY;
     this.#closed = Promise.all([ended(holder), ended(upstream)]).then(() => {});
     upstream.on('message', (frame: Buffer) => this.#heard(frame));
     holder.once('close', (code) => this.#left(code));
@@ -99,6 +74,7 @@ export class Connection {
     memory.belongsTo(grant.id);
     reserveUnfinished(holder, memory, () => this.#full());
     this.#watch();
+    if (own.dialect.opening) void this.#flow.toUpstream(own.dialect.opening);
   }
 
   /** How many turns were begun. */
@@ -110,6 +86,7 @@ export class Connection {
   async whenOver(): Promise<void> {
     await this.#closed;
     this.#isOver = true;
+    this.#setReady();
     this.#flow.stop();
     for (const undo of this.#undo) undo();
     await Promise.all([...this.#turns.values()].map((turn) => this.#break(turn, 'failure')));
@@ -124,7 +101,7 @@ export class Connection {
   cut(why: Why): void {
     if (this.#isOver) return;
     const refusal = endRefusal({ is: 'unanswered', why }) ?? STOPPING;
-    this.#end = { code: closeCodeOf(refusal) ?? 1001, refusal };
+    this.#end = { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
     const running = this.#running();
     for (const turn of running) this.#track(this.#break(turn, why));
     if (running.length === 0) this.#say(refusal, this.#own.requestId, '');
@@ -156,6 +133,11 @@ export class Connection {
       setTimeout(expire, untilExpiry),
       setTimeout(() => this.cut('timeout'), upstreamTimeoutMs),
     ];
+    if (this.#own.dialect.opening) {
+      const late = setTimeout(() => this.#stopLawless('the session was not set'), OPENING_MS);
+      timers.push(late);
+      void this.#ready.then(() => clearTimeout(late));
+    }
     const stop = () => this.endWith({ code: 1001, refusal: STOPPING });
     closing.addEventListener('abort', stop);
     this.#undo.push(
@@ -168,12 +150,36 @@ export class Connection {
 
   /** Takes a message of the holder. The next one waits for it. */
   async #take(frame: Buffer, isBinary: boolean): Promise<void> {
+    await this.#ready;
+    await this.#oneByOne(() => this.#takeNext(frame, isBinary));
+  }
+
+  /** Events of the holder and turns that are due are begun one after another, so that a lane never gets two turns. */
+  #oneByOne(work: () => Promise<void>): Promise<void> {
+    const after = this.#inOrder.then(work);
+    this.#inOrder = after.catch(() => {});
+    return after;
+  }
+
+  async #takeNext(frame: Buffer, isBinary: boolean): Promise<void> {
     if (this.#isOver || this.#holderLeft) return;
     if (isBinary) return this.#refuseUnread(BINARY, '');
     const asked = await this.#own.dialect.read(frame);
     if (asked.is === 'refused') return this.#refuseUnread(asked.refusal, asked.label);
     if (asked.is === 'turn') return this.#begin(asked.create, frame.length);
     if (this.#own.upstream.readyState === WebSocket.OPEN) await this.#flow.toUpstream(asked.frame);
+  }
+
+  /** Begins the turn that is due, if one is. */
+  #beginDue(): void {
+    const { due } = this.#own.dialect;
+    if (!due || this.#isOver) return;
+    const beginning = this.#oneByOne(async () => {
+      if (this.#isOver || this.#holderLeft || this.#end) return;
+      const create = due((lane) => this.#turns.has(lane));
+      if (create) await this.#begin(create, create.body.length);
+    });
+    this.#deps.underWay.track(beginning.catch((error: Error) => this.#failedHere(error)));
   }
 
   async #begin(create: Create, frameBytes: number): Promise<void> {
@@ -223,13 +229,13 @@ export class Connection {
 
   /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
   #heard(frame: Buffer): void {
-    const masked = this.#own.secrets.mask(frame);
     const heard = this.#own.dialect.hear(frame, this.#running());
+    const shown = 'shown' in heard && heard.shown ? heard.shown : frame;
+    const masked = this.#own.secrets.mask(shown);
     const ending = this.#ending(heard, frame);
     if (!ending) {
-      if (heard.is === 'stray') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
-      if (heard.is === 'unclear') this.#breakAll();
       this.#flow.toHolder(masked);
+      this.#act(heard);
       return;
     }
     this.#track(
@@ -237,8 +243,24 @@ export class Connection {
         this.#turns.delete(ending.turn.lane);
         this.#flow.toHolder(masked);
         this.#closeIfIdle();
+        this.#beginDue();
       }),
     );
+  }
+
+  #act(heard: Heard<Turn>): void {
+    if (heard.is === 'stray') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
+    else if (heard.is === 'unclear') this.#breakAll();
+    else if (heard.is === 'ready') this.#setReady();
+    else if (heard.is === 'due') this.#beginDue();
+    else if (heard.is === 'lawless') this.#stopLawless(heard.why);
+  }
+
+  /** Stops an API that does what nothing has admitted. */
+  #stopLawless(why: string): void {
+    this.#deps.log.error({ connection: this.#own.requestId, why }, 'a socket was cut');
+    this.cut('failure');
+    this.#setReady();
   }
 
   /** Notes an event for its turn. Returns the turn that it ends. */
@@ -263,8 +285,7 @@ export class Connection {
         // What is billed is open, so nothing more is sent.
         this.#end ??= UNKNOWN_ERROR;
         return { turn: heard.turn, over: heard.turn.broken('failure') };
-      case 'unclear':
-      case 'stray':
+      default:
         return undefined;
     }
   }
@@ -330,6 +351,7 @@ export class Connection {
   }
 }
 
+const READY = Promise.resolve();
 const STRAY = 'a response ended that is no turn of its socket';
 
 const ended = (socket: WebSocket): Promise<void> =>

@@ -2,6 +2,10 @@ import type { JsonObject, Refusal } from '@presign/schema';
 
 /** The protocol of one socket: what the events of both sides mean for turns. `connection.ts` does the rest for all protocols. */
 export type SocketDialect = {
+  /** The first event that the upstream gets. The holder's own wait until the upstream has said that it holds (`ready`). */
+  readonly opening?: Buffer;
+  /** A turn that the protocol itself has to begin, if its lane is free. It is returned once. */
+  readonly due?: (isRunning: (lane: string) => boolean) => Create | undefined;
   /** Reads an event of the holder. */
   readonly read: (frame: Buffer) => Asked | Promise<Asked>;
   /** Reads an event of the upstream. */
@@ -33,6 +37,8 @@ export type Create = {
 /** A turn under way, as far as a protocol finds the one that an event is about. */
 export type Running = {
   readonly lane: string;
+  /** Names its event in errors. */
+  readonly label: string;
   readonly requestId: string;
   /** The response's id, once the API has stated it. */
   readonly responseId: string | undefined;
@@ -51,12 +57,23 @@ export type Running = {
  * - `failed`: an error of a turn that leaves it open what is billed.
  * - `unclear`: an error that may be about any turn.
  * - `stray`: the end of a response that is no turn.
+ * - `ready`: the session is as the protocol has set it.
+ * - `due`: a turn may be due.
+ * - `lawless`: the API does what nothing has admitted, so the socket is cut.
+ * `shown`: what the holder gets in place of the event.
  */
 export type Heard<T> =
   | { readonly is: 'part'; readonly turn: T | undefined }
   | { readonly is: 'created'; readonly turn: T; readonly id: string | undefined }
   | { readonly is: 'over'; readonly turn: T }
-  | { readonly is: 'refused'; readonly turn: T; readonly status: number; readonly event: JsonObject }
-  | { readonly is: 'failed'; readonly turn: T }
+  | {
+      readonly is: 'refused';
+      readonly turn: T;
+      readonly status: number;
+      readonly event: JsonObject;
+      readonly shown?: Buffer;
+    }
+  | { readonly is: 'failed'; readonly turn: T; readonly shown?: Buffer }
   | { readonly is: 'unclear' }
-  | { readonly is: 'stray' };
+  | { readonly is: 'stray' | 'ready' | 'due' }
+  | { readonly is: 'lawless'; readonly why: string };

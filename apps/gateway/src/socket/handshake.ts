@@ -9,7 +9,7 @@ import { loadSecret } from '../grant/credential.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
-import { cleanQuery, type FlatHeaders, holdersHeaders } from '../http/headers.ts';
+import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import { NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { chargeCall, count, newHoldId } from '../limits/admit.ts';
@@ -24,7 +24,7 @@ import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
 import { acceptHolder, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
-import { responsesDialect } from './responses.ts';
+import { type Protocol, protocolOf } from './protocol.ts';
 
 /** Serves a handshake on the URL of a call, and the socket until its end. */
 export type ServeSocket = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
@@ -41,7 +41,7 @@ type Asking = {
 /** A handshake that may be sent on. */
 type Allowed = {
   readonly grant: LlmGrant;
-  readonly target: Target;
+  readonly protocol: Protocol;
   readonly policy: Policy;
   readonly credentialVersion: number;
   /** Frees what the connection takes. */
@@ -86,7 +86,8 @@ async function serve(
 ): Promise<Refused | undefined> {
   const allowed = await judge(deps, asking);
   if ('refusal' in allowed) return allowed;
-  const { grant, target, policy, leave } = allowed;
+  const { grant, protocol, policy, leave } = allowed;
+  const { target, dialect } = protocol;
   const { requestId, incoming, report } = asking;
   try {
     const opened = await open(deps, asking, allowed);
@@ -108,7 +109,7 @@ async function serve(
       of,
       policy,
       secrets,
-      dialect: responsesDialect,
+      dialect,
       holder,
       upstream,
     });
@@ -161,6 +162,8 @@ async function judge(
   const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found;
   const { policy } = found;
+  const protocol = protocolOf(deps, grant, target, policy);
+  if ('refusal' in protocol) return protocol;
   const away = checkHost(deps.hosts, hostOf(grant, target.path, policy.ref.credentialId));
   if (away) return { refusal: away };
   const entered = deps.sockets.enter({ grantId: grant.id, accountId: policy.accountId });
@@ -174,7 +177,7 @@ async function judge(
     entered.leave();
     placed.leave();
   };
-  return { grant, target, ...placed, leave };
+  return { grant, protocol, ...placed, leave };
 }
 
 const NO_SOCKET: Refusal = {
@@ -228,14 +231,15 @@ type OpenSocket = Extract<Opened, { is: 'open' }> & { readonly secrets: Secrets 
 async function open(
   deps: LlmDeps,
   { requestId, incoming }: Asking,
-  { grant, target, policy, credentialVersion }: Allowed,
+  { grant, protocol, policy, credentialVersion }: Allowed,
 ): Promise<OpenSocket | Refused> {
   const loaded = await loadSecret(deps, requestId, policy, credentialVersion);
   if (loaded.is !== 'loaded')
     return { refusal: { code: loaded.is === 'unavailable' ? 'limits_unavailable' : 'internal_error' } };
+  const { target } = protocol;
   const unauthorized = {
     origin: grant.origin,
-    path: `${grant.basePath}${target.path}${cleanQuery(target.query)}`,
+    path: `${grant.basePath}${target.path}${protocol.query}`,
     method: 'GET',
     headers: headersToSend(incoming, grant, target, policy),
   };

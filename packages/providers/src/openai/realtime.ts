@@ -1,4 +1,5 @@
 import {
+  allow,
   asUnbounded,
   below,
   judge,
@@ -49,7 +50,7 @@ export const openaiRealtime = (id: string, { errors }: Pick<OpenaiRules, 'errors
 const boundBody: DialectSpend['boundBody'] = (body, { facts }) => {
   const { max_output_tokens: most, ...others } = body;
   const bounded = boundText(most === 'inf' ? others : body, facts, {
-    input: () => boundPrompts(worse(judge(RESPONSE, body), 'whole window'), facts, () => 0),
+    input: () => boundPrompts(worse(judge(BODY, body), 'whole window'), facts, () => 0),
     times: 1,
     omitted: LISTS.REALTIME_OUTPUT.most,
   });
@@ -94,6 +95,22 @@ const costlyItems = (output: unknown): readonly string[] =>
   Array.isArray(output)
     ? output.filter(isJsonObject).flatMap(({ type }) => (ITEMS.has(textOf(type)) ? [] : textOf(type)))
     : [];
+
+/** Why a holder's response is not begun. It has no model, because its session has one. */
+export function refusedResponse(response: JsonObject): Unbounded | undefined {
+  const effect = below('response', judge(RESPONSE, response));
+  if (typeof effect === 'object') return asUnbounded(effect);
+  return 'model' in response
+    ? { param: 'response.model', reason: 'the model is that of the session' }
+    : undefined;
+}
+
+/** The fields of a planned body that a response has. */
+export function responseFields({ audio, ...body }: JsonObject): JsonObject {
+  const sent = Object.entries(body).filter(([field]) => field !== 'model' && RESPONSE.has(field));
+  const { output } = isJsonObject(audio) ? audio : ({} as JsonObject);
+  return { ...Object.fromEntries(sent), ...(output !== undefined && { audio: { output } }) };
+}
 
 /** A session to set, and whether its holder wants a response after each speech. Undefined: as before. */
 export type GovernedSession = { readonly session: JsonObject; readonly answers: boolean | undefined };
@@ -152,6 +169,7 @@ const tools: Rule = (value) =>
 const TOOLS = compileGroup(LISTS.REALTIME_TOOLS);
 const ITEMS = compileGroup(LISTS.REALTIME_ITEMS);
 const RESPONSE = compileGroup(LISTS.REALTIME_RESPONSE, { outputBound: apart(readOutputBound), tools });
+const BODY = allow(RESPONSE, compileGroup(LISTS.REALTIME_SESSION_ONLY));
 const SESSION = compileGroup(LISTS.REALTIME_SESSION, {
   tools,
   audio: judgeObject(

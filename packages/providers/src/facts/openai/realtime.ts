@@ -27,6 +27,20 @@ export const REALTIME_RESPONSE = {
   },
 } as const satisfies Group;
 
+/** Fields of sessions that no response has. A config lays them over both. */
+export const REALTIME_SESSION_ONLY = {
+  at: '',
+  of: 'fields',
+  source: '`openai` 7.59, resources/realtime, RealtimeSessionCreateRequest',
+  date: '2026-11-29',
+  entries: {
+    type: { effect: 'harmless' },
+    include: { effect: 'harmless' },
+    tracing: { effect: 'harmless' },
+    truncation: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
 /** Fields of a session that may pass. */
 export const REALTIME_SESSION = {
   at: 'session',

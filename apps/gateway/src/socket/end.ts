@@ -1,0 +1,35 @@
+import type { Refusal } from '@presign/schema';
+
+/** How a socket closes once no turn runs. New turns are refused. */
+export type End = { readonly code: number; readonly refusal: Refusal };
+
+const CODES: Partial<Record<Refusal['code'], number>> = {
+  token_expired: 4401,
+  token_invalid: 4401,
+  cost_limit_reached: 4402,
+  token_limit_reached: 4402,
+  uses_exhausted: 4402,
+  grant_revoked: 4403,
+  account_suspended: 4403,
+};
+
+/** The code with which a socket closes after a refusal. Undefined: it stays open, because another turn may pass. */
+export const closeCodeOf = ({ code }: Refusal): number | undefined => CODES[code];
+
+/** The refusals of a connection, whatever its protocol. */
+export const STOPPING: Refusal = {
+  code: 'overloaded',
+  message: 'This gateway is stopping. Open another socket.',
+  retryAfterSeconds: 1,
+};
+/** Turns that one socket may have under way. */
+export const MOST_TURNS = 32;
+export const MANY_TURNS: Refusal = {
+  code: 'concurrency_limited',
+  message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
+};
+export const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
+export const BINARY: Refusal = {
+  code: 'unsupported_media_type',
+  message: 'This socket takes text. Send each event as one JSON object.',
+};

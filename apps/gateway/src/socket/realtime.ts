@@ -1,0 +1,293 @@
+import { randomUUID } from 'node:crypto';
+import {
+  answersByItself,
+  applyConfig,
+  governSession,
+  isOneModel,
+  type PricesAt,
+  type Provider,
+  refusedResponse,
+  responseFields,
+  type Unbounded,
+} from '@presign/providers';
+import {
+  briefly,
+  errorBody,
+  isJsonObject,
+  type JsonObject,
+  type Refusal,
+  readJson,
+  scanJson,
+} from '@presign/schema';
+import type { CallRules } from '../grant/call-rules.ts';
+import { tooLarge } from '../http/body.ts';
+import { namesJudge } from '../json/names.ts';
+import { ambiguous } from '../llm/body.ts';
+import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
+import { readEvent } from './event.ts';
+import { isFreeEvent, MOST, problemOf } from './realtime-events.ts';
+
+/** A session of OpenAI's Realtime. */
+export type RealtimeSession = {
+  readonly provider: Provider;
+  readonly path: string;
+  readonly model: string;
+  /** The config of the URL names the model. */
+  readonly isModelFixed: boolean;
+  readonly rules: CallRules;
+  readonly at: PricesAt;
+  readonly maxBodyBytes: number | undefined;
+};
+
+/** A key of `metadata` of a response, by which its events are those of its turn. */
+const TURN = 'presign_turn';
+/** The API takes 16 pairs, and one is the turn's. */
+const MOST_PAIRS = 15;
+
+/**
+ * OpenAI's Realtime over a WebSocket. The API begins no response by itself: the session is set so before a holder's first event passes. After
+ * a speech, the gateway begins the response that the holder asked for, as a turn of its own.
+ * https://developers.openai.com/api/docs/guides/realtime-websocket, realtime-vad (2026-11-29); `openai` 7.59, resources/realtime
+ */
+export class RealtimeDialect implements SocketDialect {
+  readonly opening: Buffer;
+  readonly busy: Refusal = {
+    code: 'concurrency_limited',
+    message: 'A response of this conversation is under way. Wait for its end, or cancel it.',
+  };
+  readonly #session: RealtimeSession;
+  readonly #openingId = `presign_${randomUUID()}`;
+  #isReady = false;
+  /** The bound of the output that the session has. */
+  #mostOutput: unknown;
+  /** The holder wants a response after each speech, which is what the API does by default. */
+  #answers = true;
+  /** The item of the last speech. */
+  #speech: unknown;
+  #isDue = false;
+
+  private constructor(session: RealtimeSession, first: JsonObject) {
+    this.#session = session;
+    this.#note(first, undefined);
+    this.opening = eventOf('session.update', this.#openingId, { session: first });
+  }
+
+  /** Opens a session. Refuses it if no session can have the config of its URL. */
+  static open(session: RealtimeSession): RealtimeDialect | { readonly refusal: Refusal } {
+    const first = configured(session, {
+      type: 'realtime',
+      audio: { input: { turn_detection: { type: 'server_vad' } } },
+    });
+    const governed = governSession(first);
+    return 'unbounded' in governed
+      ? { refusal: refusalOf(governed.unbounded) }
+      : new RealtimeDialect(session, governed.session);
+  }
+
+  readonly read = (frame: Buffer): Asked => {
+    const { maxBodyBytes } = this.#session;
+    if (maxBodyBytes !== undefined && frame.length > maxBodyBytes)
+      return refused(tooLarge({ maxBodyBytes }), '');
+    const scan = scanJson(frame, MOST, namesJudge(undefined));
+    if ('excess' in scan) return refused({ code: 'invalid_json' }, '');
+    if (scan.ambiguous !== undefined) return refused(ambiguous(scan.ambiguous), '');
+    const read = readJson(frame);
+    if (!read) return refused({ code: 'invalid_json' }, '');
+    const event = read.value;
+    if (!isJsonObject(event)) return refused({ code: 'unsupported_media_type' }, '');
+    const label = typeof event.event_id === 'string' ? event.event_id.slice(0, LABEL_MAX) : '';
+    const problem = problemOf(event);
+    if (problem) return refused(refusalOf(problem), label);
+    if (event.type === 'session.update') return this.#update(event, label);
+    if (isFreeEvent(event.type)) return { is: 'free', frame };
+    return this.#create(event.response, label);
+  };
+
+  /** Lays the config over a session, and keeps the API from beginning responses in it. */
+  #update({ session, event_id: eventId }: JsonObject, label: string): Asked {
+    if (!isJsonObject(session)) return refused(invalid('session', 'expected an object'), label);
+    const { model, rules } = this.#session;
+    const stray = Object.keys(session).find(
+      (field) => field !== 'type' && rules.fields?.has(field) === false,
+    );
+    if (stray !== undefined) return refused(fieldRefusal(`session.${stray}`, rules), label);
+    if (session.model !== undefined && session.model !== model)
+      return refused(invalid('session.model', `the model of this socket is ${model}`), label);
+    const governed = governSession(configured(this.#session, session));
+    if ('unbounded' in governed) return refused(refusalOf(governed.unbounded), label);
+    this.#note(governed.session, governed.answers);
+    return { is: 'free', frame: eventOf('session.update', eventId, { session: governed.session }) };
+  }
+
+  #note(session: JsonObject, answers: boolean | undefined): void {
+    if ('max_output_tokens' in session) this.#mostOutput = session.max_output_tokens;
+    this.#answers = answers ?? this.#answers;
+  }
+
+  /** A turn whose body is the response, with what it has of the session: the model, and the bound of the output. */
+  #create(response: unknown = {}, label = ''): Asked {
+    if (!isJsonObject(response)) return refused(invalid('response', 'expected an object'), label);
+    const problem = refusedResponse(response);
+    if (problem) return refused(refusalOf(problem), label);
+    const { metadata } = response;
+    if (isJsonObject(metadata) && Object.keys(metadata).length > MOST_PAIRS)
+      return refused(invalid('response.metadata', `expected at most ${MOST_PAIRS} pairs`), label);
+    return { is: 'turn', create: this.#turn(response, label) };
+  }
+
+  #turn(response: JsonObject, label: string): Create {
+    const { model, isModelFixed } = this.#session;
+    const body = {
+      ...(this.#mostOutput !== undefined && { max_output_tokens: this.#mostOutput }),
+      ...response,
+      // A config writes its model.
+      ...(!isModelFixed && { model }),
+    };
+    return {
+      lane: response.conversation === 'none' ? `none ${randomUUID()}` : DEFAULT_LANE,
+      label,
+      body: Buffer.from(JSON.stringify(body)),
+      withBody: (planned, requestId) => {
+        const sent = responseFields(JSON.parse(planned.toString()) as JsonObject);
+        const metadata = { ...(isJsonObject(sent.metadata) && sent.metadata), [TURN]: requestId };
+        return eventOf('response.create', requestId, { response: { ...sent, metadata } });
+      },
+    };
+  }
+
+  /** The response after a speech, once no other one of the conversation is under way. */
+  readonly due = (isRunning: (lane: string) => boolean): Create | undefined => {
+    if (!this.#isDue || isRunning(DEFAULT_LANE)) return undefined;
+    this.#isDue = false;
+    return this.#turn({}, '');
+  };
+
+  readonly hear = <T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> => {
+    const event = MARKS.some((mark) => frame.includes(mark)) ? readEvent(frame) : undefined;
+    switch (event?.type) {
+      case 'session.created':
+      case 'session.updated':
+        return this.#heardSession(event.type, event.session);
+      case 'input_audio_buffer.speech_stopped':
+        this.#speech = event.item_id;
+        return NOTHING;
+      case 'input_audio_buffer.committed':
+        return this.#heardCommit(event.item_id);
+      case 'response.created':
+        return heardCreated(event.response, running);
+      case 'response.done':
+        return heardDone(event.response, running);
+      case 'error':
+        return this.#heardError(event, frame, running);
+      default:
+        return NOTHING;
+    }
+  };
+
+  #heardSession(type: string, session: unknown): Heard<never> {
+    const { provider, model, at } = this.#session;
+    if (!isJsonObject(session)) return NOTHING;
+    if (typeof session.model === 'string' && !isOneModel(provider, [model, session.model], at))
+      return { is: 'lawless', why: 'another model' };
+    if (type === 'session.created') return NOTHING;
+    if (answersByItself(session)) return { is: 'lawless', why: 'responses by itself' };
+    if (this.#isReady) return NOTHING;
+    this.#isReady = true;
+    return { is: 'ready' };
+  }
+
+  /** A buffer that the holder commits itself is followed by no response, as in the API. */
+  #heardCommit(itemId: unknown): Heard<never> {
+    const isSpoken = itemId !== undefined && itemId === this.#speech;
+    this.#speech = undefined;
+    if (!isSpoken || !this.#answers) return NOTHING;
+    this.#isDue = true;
+    return { is: 'due' };
+  }
+
+  /** An error names the event that it is about. Those of turns have names that no holder knows. */
+  #heardError<T extends Running>(event: JsonObject, frame: Buffer, running: readonly T[]): Heard<T> {
+    const error = isJsonObject(event.error) ? event.error : {};
+    if (error.event_id === this.#openingId) return { is: 'lawless', why: 'the session was refused' };
+    const turn = running.find(({ requestId }) => requestId === error.event_id);
+    if (!turn) return NOTHING;
+    const shown = Buffer.from(
+      frame.toString().replaceAll(`"${turn.requestId}"`, () => JSON.stringify(turn.label || null)),
+    );
+    const status = typeof error.type === 'string' ? STATUS[error.type] : undefined;
+    return status === undefined || turn.responseId !== undefined
+      ? { is: 'failed', turn, shown }
+      : { is: 'refused', turn, status, event, shown };
+  }
+
+  /** The error event of a refusal, as the API writes its own (`openai` 7.59, RealtimeErrorEvent). */
+  readonly errorEvent = (refusal: Refusal, requestId: string, label: string): string => {
+    const { code, message, type, param } = errorBody(refusal, requestId).error;
+    const error = {
+      ...refusal.details,
+      type,
+      code,
+      message: `${code}: ${message}`,
+      param,
+      event_id: label || null,
+      request_id: requestId,
+    };
+    return JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error });
+  };
+}
+
+/** One response at a time writes to the conversation. */
+const DEFAULT_LANE = '';
+const LABEL_MAX = 512;
+const NOTHING = { is: 'part', turn: undefined } as const;
+
+const MARKS = [
+  ...['session.created', 'session.updated', 'response.created', 'response.done', 'error'],
+  ...['input_audio_buffer.speech_stopped', 'input_audio_buffer.committed'],
+].map((type) => Buffer.from(`"${type}"`));
+
+/** The statuses of HTTP for errors by which the API surely begins no response. */
+const STATUS: Readonly<Record<string, number>> = { invalid_request_error: 400, rate_limit_error: 429 };
+
+function heardCreated<T extends Running>(response: unknown, running: readonly T[]): Heard<T> {
+  const { id, metadata } = isJsonObject(response) ? response : ({} as JsonObject);
+  const turnId = isJsonObject(metadata) ? metadata[TURN] : undefined;
+  const turn = running.find(({ requestId }) => requestId === turnId);
+  if (!turn || turn.responseId !== undefined || typeof id !== 'string')
+    return { is: 'lawless', why: 'a response that no turn began' };
+  return { is: 'created', turn, id };
+}
+
+function heardDone<T extends Running>(response: unknown, running: readonly T[]): Heard<T> {
+  const id = isJsonObject(response) ? response.id : undefined;
+  const turn = running.find(({ responseId }) => responseId !== undefined && responseId === id);
+  return turn ? { is: 'over', turn } : { is: 'stray' };
+}
+
+/** A session with the config of the URL laid over it. Its model is in the address of the socket. */
+function configured({ rules, path }: RealtimeSession, session: JsonObject): JsonObject {
+  const { model: _, ...body } = rules.config
+    ? applyConfig(rules.config, { path, body: session }).body
+    : session;
+  return body;
+}
+
+const eventOf = (type: string, eventId: unknown, rest: object): Buffer =>
+  Buffer.from(JSON.stringify({ type, event_id: eventId, ...rest }));
+
+const refused = (refusal: Refusal, label: string): Asked => ({ is: 'refused', refusal, label });
+
+const invalid = (param: string, problem: string): Refusal => ({
+  code: 'invalid_request',
+  param,
+  message: `${param}: ${problem}.`,
+});
+
+const refusalOf = ({ param, reason }: Pick<Unbounded, 'param' | 'reason'>): Refusal => invalid(param, reason);
+
+function fieldRefusal(field: string, { fields }: CallRules): Refusal {
+  const allowed = fields?.all ?? [];
+  const param = briefly(field);
+  const message = `This URL allows the fields ${briefly(allowed.join(', ')) || '(none)'}, not ${param}.`;
+  return { code: 'field_not_allowed', param, message, details: { allowed } };
+}
