@@ -1,7 +1,12 @@
+import { type AddressInfo, connect } from 'node:net';
+import { createServer } from 'node:tls';
 import OpenAI from 'openai';
+import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { ResponsesWS } from 'openai/resources/responses/ws';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { newCertificate } from '../harness/tls.ts';
+import { SPEECH, startRealtimeProvider } from './realtime-provider.ts';
 import { type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
 let provider: ResponsesProvider;
@@ -52,4 +57,53 @@ test("the official SDK's socket has turns, and reads why one is refused", async 
     message: expect.stringContaining('uses_exhausted: This URL has no uses left (max_uses 1).'),
   });
   socket.close();
+});
+
+test("the official SDK's Realtime session speaks, is answered, and reads why a response is refused", async () => {
+  const realtime = await startRealtimeProvider();
+  const own = await startStack({ providers: { openai: { base_url: realtime.url } } });
+  // The SDK opens no socket without TLS.
+  const front = createServer(await newCertificate('localhost'));
+  try {
+    const { url } = await own.issue({ ...ASK, path: '/v1/realtime', max_uses: 2, cost_limit: 5_000_000 });
+    const address = new URL(url.replace(/\/realtime$/, ''));
+    const port = Number(address.port);
+    front.on('secureConnection', (socket) => socket.pipe(connect(port, address.hostname)).pipe(socket));
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    Object.assign(address, { protocol: 'https:', port: (front.address() as AddressInfo).port });
+    const client = new OpenAI({ baseURL: address.href, apiKey: 'unused' });
+    const options = { rejectUnauthorized: false };
+    const session = new OpenAIRealtimeWS({ model: 'gpt-realtime', options }, client);
+    const next = (name: 'session.updated' | 'response.done' | 'error') =>
+      new Promise<{ readonly [name: string]: unknown }>((resolve) => {
+        session.once(name as 'error', (event) => resolve(event as never));
+      });
+    const set = next('session.updated');
+    await new Promise((resolve) => session.socket.on('open', resolve));
+    await set;
+    session.send({
+      type: 'session.update',
+      session: { type: 'realtime', audio: { input: { turn_detection: { type: 'semantic_vad' } } } },
+    });
+    for (const event of [
+      { type: 'input_audio_buffer.append', audio: SPEECH } as const,
+      { type: 'response.create', response: { output_modalities: ['text'] as ['text'] } } as const,
+    ]) {
+      const done = next('response.done');
+      session.send(event);
+      expect(await done).toMatchObject({ response: { status: 'completed' } });
+    }
+    const refused = next('error');
+    session.send({ type: 'response.create' });
+    expect(await refused).toMatchObject({
+      error: { message: expect.stringContaining('uses_exhausted: This URL has no uses left (max_uses 2).') },
+    });
+    expect(realtime.sockets[0]?.request.headers.authorization).toBe('Bearer sk-real');
+    expect(realtime.selfBegun).toBe(0);
+    session.close();
+  } finally {
+    front.close();
+    await own.close();
+    await realtime.close();
+  }
 });

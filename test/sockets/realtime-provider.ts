@@ -30,6 +30,10 @@ export type RealtimeProvider = ResponsesProvider & {
   run: (response: Response) => void;
   /** Changes an event before it is sent. Undefined: it is not sent. */
   change: (event: Json) => Json | undefined;
+  /** What a response takes that states nothing else. */
+  usage: () => Json;
+  /** What a usage costs by its own books, in microdollars. */
+  bill: (usage: Json) => number;
   /** Responses that it began by itself, which no one has admitted. */
   selfBegun: number;
   readonly all: () => Response[];
@@ -70,6 +74,8 @@ export async function startRealtimeProvider(): Promise<RealtimeProvider> {
     sessions: [] as Session[],
     run: ({ end }: Response) => end(),
     change: (event: Json): Json | undefined => event,
+    usage: () => usageOf(10, 5),
+    bill: () => 0,
     selfBegun: 0,
     all: () => provider.sessions.flatMap(({ running }) => [...running.values()]),
   });
@@ -154,10 +160,10 @@ const create: ServeEvent = (provider, session, event, send) => {
   const of = { id, object: 'realtime.response', metadata, conversation_id: isDefault ? 'conv_1' : null };
   const response: Response = {
     ...{ id, session, asked, isDefault },
-    end: (status = 'completed', usage = usageOf(10, 5)) => {
+    end: (status = 'completed', usage = provider.usage()) => {
       if (!session.running.delete(id)) return;
-      const { input_tokens: input = 0, output_tokens: output = 0 } = (usage ?? {}) as Record<string, number>;
-      provider.billed += input + 2 * output;
+      const { output_tokens: output } = (usage ?? { output_tokens: 0 }) as { output_tokens: number };
+      provider.billed += provider.bill(usage ?? {});
       const said = [{ type: 'output_text', text: 'Hello.' }];
       const output_ = output > 0 ? [{ type: 'message', role: 'assistant', content: said }] : [];
       send(session, 'response.done', { response: { ...of, status, output: output_, usage } });

@@ -1,0 +1,329 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { openSocket } from './holder.ts';
+import {
+  type RealtimeProvider,
+  type Response,
+  SPEECH,
+  startRealtimeProvider,
+  usageOf,
+} from './realtime-provider.ts';
+import type { Json } from './responses-provider.ts';
+
+let provider: RealtimeProvider;
+let stack: Stack;
+const run = ({ end }: Response) => end();
+const change = (event: Json): Json | undefined => event;
+beforeAll(async () => {
+  provider = await startRealtimeProvider();
+  stack = await startStack({ providers: { openai: { base_url: provider.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await provider.close();
+});
+beforeEach(() => {
+  provider.sockets.length = 0;
+  provider.sessions.length = 0;
+  Object.assign(provider, { run, change, billed: 0, selfBegun: 0 });
+});
+
+const LIMIT = 5_000_000;
+const HOLD = 32_768 * 32 + 4_096 * 64;
+const issue = (more: object = {}) =>
+  stack.issue({
+    ...{ provider: 'openai', path: '/v1/realtime', client_api_key: 'sk-real', sockets: true },
+    ...{ cost_limit: LIMIT, ...more },
+  });
+const open = (url: string) => openSocket(`${url}?model=gpt-realtime`);
+const CREATE = { type: 'response.create' };
+const SPEAK = { type: 'input_audio_buffer.append', audio: SPEECH };
+const statusOf = async (url: string) =>
+  (await (await fetch(url.replace(/\/v1\/realtime$/, ''))).json()) as {
+    used: number;
+    spent: number;
+    held: number;
+  };
+const ask = (path: string, method: string) =>
+  fetch(`${stack.issuerUrl}${path}`, { method, headers: { authorization: `Bearer ${stack.apiKey}` } });
+const code = (error: string) => ({ type: 'error', error: expect.objectContaining({ code: error }) });
+const creates = () => provider.frames().filter(({ type }) => type === 'response.create');
+/** A socket with a response under way. */
+async function withTurn(url: string) {
+  provider.run = () => {};
+  const holder = await open(url);
+  holder.send(CREATE);
+  await holder.next('response.created');
+  return holder;
+}
+
+describe('an API that begins responses by itself', () => {
+  const detection = (session: unknown, value: unknown): Json => {
+    const held = session as { audio: { input: object } };
+    return { ...held, audio: { ...held.audio, input: { ...held.audio.input, turn_detection: value } } };
+  };
+
+  test.each<[string, (session: unknown) => unknown]>([
+    ['because it does not do as it is told', (session) => detection(session, { type: 'server_vad' })],
+    ['after a silence', (session) => detection(session, { create_response: false, idle_timeout_ms: 5_000 })],
+    ['as far as is known', () => ({ type: 'realtime' })],
+  ])('%s gets no event of a holder, and the socket is cut', async (_why, stated) => {
+    const { url } = await issue();
+    provider.change = (event) =>
+      event.type === 'session.updated' ? { ...event, session: stated(event.session) } : event;
+    const holder = await open(url);
+    holder.send(SPEAK);
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(provider.frames().map(({ type }) => type)).toEqual(['session.update']);
+    expect(provider.selfBegun).toBe(0);
+  });
+
+  test('once its session is changed is cut, and its turn is charged its hold', async () => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    provider.change = (event) =>
+      event.type === 'session.updated'
+        ? { ...event, session: detection(event.session, { type: 'server_vad', create_response: true }) }
+        : event;
+    holder.send({ type: 'session.update', session: { instructions: 'x' } });
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    await eventually(async () => (await statusOf(url)).held === 0);
+    expect(await statusOf(url)).toMatchObject({ used: 1, spent: HOLD });
+  });
+
+  test.each([
+    ['of no turn', () => null],
+    ['of a turn that never was', () => ({ presign_turn: 'x' })],
+    ['of a turn that has one', (turn: unknown) => turn],
+  ])('with a response %s is cut', async (_what, metadata) => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    const [{ response: begun } = {}] = creates();
+    const own = (begun as Json).metadata;
+    const response = { id: 'resp_other', metadata: metadata(own) };
+    provider.sockets[0]?.socket.send(JSON.stringify({ type: 'response.created', response }));
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+    await eventually(async () => (await statusOf(url)).spent === HOLD);
+  });
+
+  test('that refuses to set the session is cut', async () => {
+    const { url } = await issue();
+    const { serve } = provider;
+    provider.serve = ({ event_id }, { socket }) =>
+      socket.send(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', event_id } }));
+    const holder = await open(url);
+    holder.send(CREATE);
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(provider.frames()).toHaveLength(1);
+    provider.serve = serve;
+  });
+
+  test('of another model is cut', async () => {
+    const { url } = await issue();
+    provider.change = (event) =>
+      event.type === 'session.created'
+        ? { ...event, session: { ...(event.session as Json), model: 'gpt-4.1' } }
+        : event;
+    const holder = await open(url);
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect((await statusOf(url)).used).toBe(0);
+  });
+});
+
+describe('a turn whose cost is not known', () => {
+  test.each<[string, (response: Response) => void]>([
+    ['its usage is missing', ({ end }) => end('completed', null)],
+    ['its usage is text', ({ end }) => end('failed', { input_tokens: '1', output_tokens: 1 })],
+    ['it wrote words for no input', ({ end }) => end('completed', usageOf(0, 5))],
+    ['a count of its usage is new', ({ end }) => end('completed', { ...usageOf(10, 5), dream_tokens: 7 })],
+  ])('because %s is charged its hold', async (_why, ends) => {
+    const { url } = await issue();
+    provider.run = ends;
+    const holder = await open(url);
+    holder.send(CREATE);
+    await holder.next('response.done');
+    await eventually(async () => (await statusOf(url)).held === 0);
+    expect(await statusOf(url)).toMatchObject({ used: 1, spent: HOLD });
+    holder.socket.close();
+  });
+
+  test('because its end is of another response is held until the socket ends, and then charged its hold', async () => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    const response = { id: 'resp_other', status: 'completed', usage: usageOf(1, 1) };
+    provider.sockets[0]?.socket.send(JSON.stringify({ type: 'response.done', response }));
+    await holder.next('response.done');
+    expect(await statusOf(url)).toMatchObject({ spent: 0, held: HOLD });
+    provider.sockets[0]?.socket.terminate();
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    await eventually(async () => (await statusOf(url)).spent === HOLD);
+  });
+
+  test('because of an error after its beginning is charged its hold, and the socket closes', async () => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    const [{ event_id } = {}] = creates();
+    const error = { type: 'invalid_request_error', code: 'x', message: 'x', event_id };
+    provider.sockets[0]?.socket.send(JSON.stringify({ type: 'error', error }));
+    expect(await holder.next('error')).toMatchObject({ error: { event_id: null } });
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(await statusOf(url)).toMatchObject({ spent: HOLD, held: 0 });
+  });
+});
+
+describe('a holder', () => {
+  test('whose errors have the name of a turn frees no hold', async () => {
+    const { url } = await issue();
+    provider.run = () => {};
+    const holder = await open(url);
+    // An error of an event of the same name must not be taken for one of the turn.
+    holder.send({ ...CREATE, event_id: 'same' });
+    holder.send({ type: 'input_audio_buffer.commit', event_id: 'same' });
+    expect(await holder.next('error')).toMatchObject({
+      error: { code: 'input_audio_buffer_commit_empty', event_id: 'same' },
+    });
+    expect(creates()[0]?.event_id).not.toBe('same');
+    expect(await statusOf(url)).toMatchObject({ spent: 0, held: HOLD });
+    holder.socket.close();
+  });
+
+  test('who names a turn itself gets the name of the gateway', async () => {
+    const { url } = await issue();
+    const holder = await open(url);
+    holder.send({ ...CREATE, response: { metadata: { presign_turn: 'mine', a: 'b' } } });
+    const done = await holder.next('response.done');
+    const { metadata } = done.response as { metadata: Json };
+    expect(metadata).toMatchObject({ a: 'b' });
+    expect(metadata.presign_turn).not.toBe('mine');
+    expect((await statusOf(url)).spent).toBe(120);
+    holder.socket.close();
+  });
+
+  test('who switches detection on and off, and speaks, gets no response that is not held', async () => {
+    const { url } = await issue();
+    const holder = await open(url);
+    const set = (turn_detection: unknown) =>
+      holder.send({ type: 'session.update', session: { audio: { input: { turn_detection } } } });
+    for (const create_response of [true, false, null, true]) {
+      set(null);
+      set({ type: 'semantic_vad', create_response });
+      holder.send(SPEAK);
+    }
+    holder.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } });
+    await holder.next('conversation.item.added');
+    await eventually(async () => provider.all().length === 0 && (await statusOf(url)).held === 0);
+    const { used, spent } = await statusOf(url);
+    expect(provider.selfBegun).toBe(0);
+    expect(creates().length).toBe(used);
+    expect(spent).toBe(used * 120);
+    holder.socket.close();
+  });
+
+  test('who speaks and begins a response at once has one turn at a time in the conversation', async () => {
+    const { url } = await issue({ max_uses: 50 });
+    provider.run = () => {};
+    const holder = await open(url);
+    for (let i = 0; i < 5; i++) {
+      holder.send(SPEAK);
+      holder.send(CREATE);
+    }
+    holder.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } });
+    await holder.next('conversation.item.added');
+    await eventually(async () => provider.all().length === 1);
+    expect((await statusOf(url)).held).toBe(HOLD);
+    provider.all()[0]?.end();
+    await eventually(async () => (await statusOf(url)).held <= HOLD);
+    for (const response of provider.all()) response.end();
+    await eventually(async () => (await statusOf(url)).held === 0);
+    holder.socket.close();
+  });
+
+  test('who asks for more than the URL has left gets an error event and no response', async () => {
+    const { url } = await issue({ cost_limit: Math.ceil(HOLD * 1.5) });
+    provider.run = () => {};
+    const holder = await open(url);
+    const none = { ...CREATE, response: { conversation: 'none' } };
+    for (let i = 0; i < 3; i++) holder.send({ ...none, event_id: `e${i}` });
+    await holder.next('response.created');
+    expect(await holder.next('error')).toMatchObject({ error: { code: 'cost_held', event_id: 'e1' } });
+    expect(await holder.next('error')).toMatchObject({ error: { code: 'cost_held', event_id: 'e2' } });
+    expect(creates()).toHaveLength(1);
+    const { held, spent } = await statusOf(url);
+    expect(held + spent).toBeLessThanOrEqual(HOLD * 1.5);
+    holder.socket.close();
+  });
+});
+
+describe('the end of a socket', () => {
+  test('by expiry waits for the turn under way, and no speech begins another', async () => {
+    const { url } = await issue({ expires_in: 4 });
+    const detection = { type: 'server_vad', interrupt_response: false };
+    const holder = await open(url);
+    provider.run = () => {};
+    holder.send({ type: 'session.update', session: { audio: { input: { turn_detection: detection } } } });
+    holder.send(CREATE);
+    await holder.next('response.created');
+    await sleep(4_200);
+    holder.send(SPEAK);
+    await holder.next('input_audio_buffer.committed');
+    provider.all()[0]?.end();
+    await holder.next('response.done');
+    expect(await holder.closed).toEqual({ code: 4401, reason: 'token_expired' });
+    expect(creates()).toHaveLength(1);
+  });
+
+  test('by revocation cuts the turn, and charges its hold', async () => {
+    const { url, grant_id } = await issue();
+    const holder = await withTurn(url);
+    expect((await ask(`/v1/grants/${grant_id}`, 'DELETE')).status).toBeLessThan(300);
+    expect(await holder.next('error')).toMatchObject(code('grant_revoked'));
+    expect(await holder.closed).toEqual({ code: 4403, reason: 'grant_revoked' });
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+  });
+
+  test('by its holder waits for the usage of the turn', async () => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    holder.socket.terminate();
+    await eventually(async () => holder.socket.readyState === 3);
+    expect(provider.sockets[0]?.socket.readyState).toBe(1);
+    provider.all()[0]?.end();
+    await eventually(async () => (await statusOf(url)).held === 0);
+    expect((await statusOf(url)).spent).toBe(120);
+    await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
+  });
+
+  test('before its session is set leaves nothing behind', async () => {
+    const { url } = await issue({ concurrent_calls: 1 });
+    provider.change = (event) => (event.type === 'session.updated' ? undefined : event);
+    const holder = await open(url);
+    holder.send(CREATE);
+    holder.socket.close();
+    await holder.closed;
+    provider.change = change;
+    const again = await eventually(() => open(url).catch(() => undefined));
+    again.send(CREATE);
+    await again.next('response.done');
+    expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
+    again.socket.close();
+  });
+});
+
+test('a gateway that stops lets the turn end, and begins none for a speech', async () => {
+  const own = await startStack({ providers: { openai: { base_url: provider.url } } });
+  try {
+    const asked = { provider: 'openai', path: '/v1/realtime', client_api_key: 'sk-real', sockets: true };
+    const { url } = await own.issue({ ...asked, cost_limit: LIMIT });
+    const holder = await withTurn(url);
+    const stopping = own.close();
+    provider.all().at(-1)?.end();
+    await holder.next('response.done');
+    expect(await holder.closed).toMatchObject({ code: 1001 });
+    await stopping;
+  } finally {
+    await own.close().catch(() => {});
+  }
+});
