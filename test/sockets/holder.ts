@@ -80,7 +80,7 @@ export async function openSocket(
   socket.on('error', () => {});
   const send: HolderSocket['send'] = (event) =>
     socket.send(typeof event === 'string' || event instanceof Buffer ? event : JSON.stringify(event));
-  const next: HolderSocket['next'] = (wanted = () => true, ms = 15_000) => {
+  const next: HolderSocket['next'] = (wanted = () => true, ms = 60_000) => {
     const fits = typeof wanted === 'string' ? ({ type }: Json) => type === wanted : wanted;
     const i = events.findIndex(fits);
     if (i >= 0) return Promise.resolve(events.splice(i, 1)[0] as Json);

@@ -73,7 +73,7 @@ async function sendAll(holder: HolderSocket, event: Json): Promise<void> {
   holder.send(event);
   holder.send({ type: 'response.novelty', event_id: 'last' });
   await holder
-    .next(({ error }) => (error as Json | undefined)?.event_id === 'last', 5_000)
+    .next(({ error }) => (error as Json | undefined)?.event_id === 'last')
     .catch(() => expect(holder.socket.readyState).toBeGreaterThan(1));
 }
 

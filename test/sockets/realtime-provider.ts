@@ -165,13 +165,21 @@ const create: ServeEvent = (provider, session, event, send) => {
       const { output_tokens: output } = (usage ?? { output_tokens: 0 }) as { output_tokens: number };
       provider.billed += provider.bill(usage ?? {});
       const said = [{ type: 'output_text', text: 'Hello.' }];
-      const output_ = output > 0 ? [{ type: 'message', role: 'assistant', content: said }] : [];
+      const item = {
+        id: `item_${id}`,
+        type: 'message',
+        role: 'assistant',
+        status: 'completed',
+        content: said,
+      };
+      const output_ = output > 0 ? [item] : [];
       send(session, 'response.done', { response: { ...of, status, output: output_, usage } });
     },
   };
   session.running.set(id, response);
   send(session, 'response.created', { response: { ...of, status: 'in_progress', output: [], usage: null } });
-  send(session, 'response.output_text.delta', { response_id: id, delta: 'Hello.' });
+  const place = { response_id: id, item_id: `item_${id}`, output_index: 0, content_index: 0 };
+  send(session, 'response.output_text.delta', { ...place, delta: 'Hello.' });
   provider.run(response);
 };
 
@@ -183,7 +191,10 @@ const SERVES: Readonly<Record<string, ServeEvent>> = {
       ? fail(session, event, 'input_audio_buffer_commit_empty', send)
       : void commit(session, send),
   'conversation.item.create': (_provider, session, { item }, send) =>
-    send(session, 'conversation.item.added', { item, previous_item_id: null }),
+    send(session, 'conversation.item.added', {
+      item: { id: `item_${++session.items}`, ...(item as Json) },
+      previous_item_id: null,
+    }),
   'response.create': create,
   'response.cancel': (_provider, session, event) => {
     const { response_id: id } = event;
