@@ -30,16 +30,16 @@ export type RealtimeProvider = ResponsesProvider & {
   run: (response: Response) => void;
   /** Changes an event before it is sent. Undefined: it is not sent. */
   change: (event: Json) => Json | undefined;
-  /** What a response takes that states nothing else. */
+  /** The usage of a response that states no other. */
   usage: () => Json;
-  /** What a usage costs by its own books, in microdollars. */
+  /** The bill of a usage by its own books, in microdollars. */
   bill: (usage: Json) => number;
   /** Responses that it began by itself, which no one has admitted. */
   selfBegun: number;
   readonly all: () => Response[];
 };
 
-/** What a holder appends so that the provider hears someone speak, and stop. */
+/** Sound in which the provider hears someone speak, and stop. */
 export const SPEECH = Buffer.from('someone speaks and stops').toString('base64');
 export const SILENCE = Buffer.from('...').toString('base64');
 

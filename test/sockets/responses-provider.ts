@@ -22,7 +22,7 @@ export type ResponsesProvider = {
   /** Requests that were no handshakes. */
   readonly posts: string[];
   serve: Serve;
-  /** What it says at once. */
+  /** Greets each socket. */
   welcome: ((of: ProviderSocket) => void) | undefined;
   /** Answers handshakes in place of an upgrade. */
   refuse: ((request: IncomingMessage) => { status: number; body: string } | undefined) | undefined;

@@ -282,7 +282,7 @@ export class Connection {
       case 'refused':
         return { turn: heard.turn, over: heard.turn.refused(heard.status, heard.event) };
       case 'failed':
-        // What is billed is open, so nothing more is sent.
+        // Its bill is not known, so nothing more is sent.
         this.#end ??= UNKNOWN_ERROR;
         return { turn: heard.turn, over: heard.turn.broken('failure') };
       default:

@@ -16,7 +16,7 @@ export type SocketDialect = {
   readonly busy: Refusal;
 };
 
-/** What a holder's event asks for: a turn, or nothing that is billed. */
+/** A holder's event: it begins a turn, or nothing that is billed. */
 export type Asked =
   | { readonly is: 'turn'; readonly create: Create }
   | { readonly is: 'free'; readonly frame: Buffer }
@@ -49,7 +49,7 @@ export type Running = {
 };
 
 /**
- * What an event of the upstream says.
+ * An event of the upstream, as far as turns go.
  * - `part`: nothing about where a turn begins or ends. `turn`: the one that it belongs to, if it may matter.
  * - `created`: the response of a turn began, with its id.
  * - `over`: it ended, with its usage.

@@ -10,7 +10,7 @@ import type { SocketDialect } from './dialect.ts';
 import { RealtimeDialect } from './realtime.ts';
 import { responsesDialect } from './responses.ts';
 
-/** What a socket speaks, and how it is opened. */
+/** The language of a socket, and its handshake. */
 export type Protocol = {
   readonly dialect: SocketDialect;
   /** As its turns are planned. */

@@ -171,7 +171,7 @@ function isUnreadable(counts: Usage): boolean {
 
 const NO_NAMES: readonly string[] = [];
 const TOTAL = 'total_tokens';
-/** Units that are kept at 0. Of cached sound and pictures, 0 is another statement than none: they may be any part of what was cached. */
+/** Units that are kept at 0. Without a count of cached sound and pictures, they may be any part of what was cached. */
 const ALWAYS: readonly string[] = [
   'input_tokens',
   'output_tokens',
