@@ -11,6 +11,7 @@ import type { Create, Heard, SocketDialect } from './dialect.ts';
 import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOWN_ERROR } from './end.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
+import { noteHeard } from './note-heard.ts';
 import { beginTurn, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
 import { reserveUnfinished } from './unfinished.ts';
 
@@ -232,12 +233,14 @@ export class Connection {
     const heard = this.#own.dialect.hear(frame, this.#running());
     const shown = 'shown' in heard && heard.shown ? heard.shown : frame;
     const masked = this.#own.secrets.mask(shown);
-    const ending = this.#ending(heard, frame);
+    const ending = noteHeard(heard, frame);
     if (!ending) {
       this.#flow.toHolder(masked);
       this.#act(heard);
       return;
     }
+    // Its bill is not known, so nothing more is sent.
+    if (heard.is === 'failed') this.#end ??= UNKNOWN_ERROR;
     this.#track(
       ending.over.then(() => {
         this.#turns.delete(ending.turn.lane);
@@ -261,33 +264,6 @@ export class Connection {
     this.#deps.log.error({ connection: this.#own.requestId, why }, 'a socket was cut');
     this.cut('failure');
     this.#setReady();
-  }
-
-  /** Notes an event for its turn. Returns the turn that it ends. */
-  #ending(
-    heard: Heard<Turn>,
-    frame: Buffer,
-  ): { readonly turn: Turn; readonly over: Promise<unknown> } | undefined {
-    switch (heard.is) {
-      case 'created':
-        heard.turn.responseId ??= heard.id;
-        heard.turn.heard(frame);
-        return undefined;
-      case 'part':
-        heard.turn?.heard(frame);
-        return undefined;
-      case 'over':
-        heard.turn.heard(frame);
-        return { turn: heard.turn, over: heard.turn.over() };
-      case 'refused':
-        return { turn: heard.turn, over: heard.turn.refused(heard.status, heard.event) };
-      case 'failed':
-        // Its bill is not known, so nothing more is sent.
-        this.#end ??= UNKNOWN_ERROR;
-        return { turn: heard.turn, over: heard.turn.broken('failure') };
-      default:
-        return undefined;
-    }
   }
 
   /** An error that is about no one turn leaves it open what is billed. */
