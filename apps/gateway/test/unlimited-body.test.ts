@@ -55,7 +55,7 @@ describe('a large body of a call without limits', () => {
       const sent = JSON.parse(String(bodyFor(0))) as unknown;
       return { model, streams, echoes, dropsUsageEvent, rewritten, spend, pricing, sent };
     });
-    // What is long is not parsed.
+    // Long members are not parsed.
     expect(JSON.stringify(content?.json).length).toBeLessThan(1_000);
     expect(planned[0]).toEqual(planned[1]);
     expect(planned[0]?.model).toBeDefined();
