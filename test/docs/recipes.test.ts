@@ -8,6 +8,11 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The example that each recipe of CONTRIBUTING.md follows, as its files name it, and where. */
 const RECIPES = [
+  [
+    'Add a socket protocol',
+    String.raw`responsesDialect|socket\??: 'responses'|responsesSocket|startResponsesProvider|Responses over a WebSocket`,
+    ['apps', 'docs/guides', 'docs/reference', 'infra', 'packages', 'test/sockets'],
+  ],
   ['Add a webhook event', String.raw`budget\.reset`, ['apps', 'docs', 'packages']],
   ['Add a route', 'getRefusals|/v1/refusals', ['apps', 'docs', 'packages']],
   ['Add a page to the console', String.raw`\bAudit\b|'audit'`, ['apps/console']],
