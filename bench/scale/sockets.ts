@@ -9,7 +9,7 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -143,8 +143,9 @@ async function measureIdle({ name, pid, port, paths }: Subject): Promise<void> {
   );
   if (failed > 0) process.exitCode = 1;
   client.end();
-  // The next measurement begins when these have been closed.
-  await sleep(3_000);
+  // The provider has files for one of them alone.
+  while (readdirSync(`/proc/${pid}/fd`).length > SPARE_FILES) await sleep(100);
+  await sleep(2_000);
 }
 
 async function measureTurns(

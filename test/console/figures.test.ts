@@ -266,6 +266,17 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await ui.page.getByText(`mcp: ${SCRIPT}`).waitFor();
   });
 
+  test('a turn of a socket shows its number and its socket, and a call of its own shows none', async () => {
+    const requestId = randomUUID();
+    const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account };
+    const connectionId = 'c0ffee00-0000-4000-8000-000000000000';
+    await stack.db.insert(ledger).values(row(of, { requestId, connectionId, turn: 7 }));
+    await rowsOfCall(requestId);
+    await ui.page.getByText('turn 7 of c0ffee00').waitFor();
+    await rowsOfCall(pricedCall);
+    expect(await ui.page.getByText(/^turn \d/).count()).toBe(0);
+  });
+
   test.each([
     ['was charged its hold', { heldMicrousd: 10 }, 'did not report the usage in full'],
     ['was refused', { heldMicrousd: 10, status: 403 }, 'refused the call and may have billed it'],

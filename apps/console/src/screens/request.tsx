@@ -99,6 +99,9 @@ const About = ({ call }: { call: CallWithRefunds }) => (
       ...(call.input_tokens === null
         ? []
         : ([['Tokens', `${count(call.input_tokens)} in, ${count(call.output_tokens)} out`]] as const)),
+      ...(call.connection === null
+        ? []
+        : ([['Socket', `turn ${count(call.turn)} of ${short(call.connection)}`]] as const)),
       ['Uses', count(call.uses)],
       ['Repeated by the SDK', call.retry_count === null ? 'not stated' : count(call.retry_count)],
       ['Client', call.user_agent ?? 'not stated'],
