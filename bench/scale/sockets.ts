@@ -103,6 +103,8 @@ http {
     listen 127.0.0.1:${port};
     location / {
       proxy_pass http://provider; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout 3600s;
+      # Ports towards the provider are still taken by the subjects before.
+      proxy_bind 127.0.0.2;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_to_provider;
     }
   }
