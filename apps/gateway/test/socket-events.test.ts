@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Running } from '../src/socket/dialect.ts';
+import { responsesDialect } from '../src/socket/responses.ts';
+
+const { read, hear } = responsesDialect;
+
+/** An event as JSON. Undefined: it is none. */
+const parsed = (text: Buffer): Record<string, unknown> | undefined => {
+  try {
+    return JSON.parse(text.toString()) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+};
+const own = (fields: object) => JSON.parse(JSON.stringify(fields)) as object;
+
+const NAME = fc.oneof(
+  fc.constantFrom('type', 'stream_id', 'generate', 'model', 'input', 'Type', '__proto__', 'response', 'id'),
+  fc.string(),
+);
+const VALUE = fc.oneof(
+  fc.constantFrom('response.create', 'response.completed', 'response.created', 'error', 'a', 'resp_1'),
+  fc.jsonValue(),
+);
+const OBJECT = fc.dictionary(NAME, VALUE, { maxKeys: 6 });
+const CREATE = OBJECT.map((more) => ({ ...more, type: 'response.create' }));
+/** Text of an event: right, cut, with a byte changed, with two events in one, or anything. */
+const FRAME = fc.oneof(
+  fc.oneof(CREATE, OBJECT).map((event) => Buffer.from(JSON.stringify(event))),
+  fc.tuple(CREATE, fc.nat(80)).map(([event, at]) => Buffer.from(JSON.stringify(event)).subarray(0, at)),
+  fc.tuple(CREATE, fc.nat(80), fc.nat(255)).map(([event, at, byte]) => {
+    const bytes = Buffer.from(JSON.stringify(event));
+    bytes[at % bytes.length] = byte;
+    return bytes;
+  }),
+  fc.tuple(CREATE, OBJECT).map(([first, second]) => {
+    const [one, two] = [first, second].map((each) => JSON.stringify(each).slice(1, -1));
+    return Buffer.from(`{${[one, two].filter(Boolean).join(',')}}`);
+  }),
+  fc.json().map((text) => Buffer.from(text)),
+  fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+);
+const RUNS = { numRuns: process.env.TEST_ALL ? 20_000 : 3_000 };
+
+describe('whatever a holder sends', () => {
+  test('is refused, or is one turn whose event says what was judged', async () => {
+    let turns = 0;
+    await fc.assert(
+      fc.asyncProperty(FRAME, async (frame) => {
+        const asked = await read(frame);
+        expect(['turn', 'refused']).toContain(asked.is);
+        if (asked.is !== 'turn') return;
+        turns++;
+        const { body, lane, withBody } = asked.create;
+        const sent = JSON.parse(withBody(Buffer.from('{"model":"judged"}'), 'r').toString());
+        expect([sent.type, sent.stream_id ?? '', sent.model]).toEqual(['response.create', lane, 'judged']);
+        const event = parsed(frame);
+        // A body that is no JSON is refused when it is planned.
+        if (event === undefined) return;
+        const { type, stream_id, generate, ...rest } = event;
+        expect(parsed(body)).toEqual(rest);
+        // A name that is repeated at the top would hide in one of the two readings.
+        expect(parsed(withBody(body, 'r'))).toEqual(event);
+        expect(sent).toEqual({ ...own({ type, stream_id, generate }), model: 'judged' });
+      }),
+      RUNS,
+    );
+    expect(turns).toBeGreaterThan(100);
+  });
+});
+
+const TURN = fc.record({
+  lane: fc.constantFrom('', 'a', 'b'),
+  requestId: fc.constant('r'),
+  responseId: fc.constantFrom('resp_1', 'resp_2', undefined),
+  isAlone: fc.boolean(),
+  matters: fc.boolean().map((matters) => () => matters),
+});
+const SAID = fc.oneof(
+  fc
+    .record({
+      type: fc.constantFrom(
+        'response.created',
+        'response.completed',
+        'response.failed',
+        'response.incomplete',
+        'error',
+        'x',
+      ),
+      stream_id: fc.constantFrom('a', 'b', 1, undefined),
+      status: fc.constantFrom(400, 429, 500, 200, 'x', undefined),
+      response: fc.oneof(
+        fc.record({ id: fc.constantFrom('resp_1', 'resp_2', 7, undefined) }),
+        fc.jsonValue(),
+      ),
+    })
+    .map((event) => Buffer.from(JSON.stringify(event))),
+  FRAME,
+);
+
+describe('whatever a provider sends', () => {
+  test('never throws, ends only a turn that is under way, and a response only by its own id', () => {
+    let ended = 0;
+    fc.assert(
+      fc.property(
+        SAID,
+        fc.uniqueArray(TURN, { selector: ({ lane }) => lane, maxLength: 3 }),
+        (frame, running) => {
+          const heard = hear<Running>(frame, running);
+          if (!('turn' in heard)) return;
+          if (heard.turn) expect(running).toContain(heard.turn);
+          if (heard.is !== 'over') return;
+          ended++;
+          const { response } = JSON.parse(frame.toString()) as { response: { id: unknown } };
+          expect(heard.turn.responseId).toBe(response.id);
+        },
+      ),
+      RUNS,
+    );
+    expect(ended).toBeGreaterThan(10);
+  });
+});

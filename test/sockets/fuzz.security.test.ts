@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { thorough } from '../harness/thorough.ts';
+import { CREATE, codeOf, openSocket, statusOf } from './holder.ts';
+import { CONTINUATION, frame, PING, rawSocket, TEXT } from './raw.ts';
+import { type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
+
+let provider: ResponsesProvider;
+let stack: Stack;
+beforeAll(async () => {
+  provider = await startResponsesProvider();
+  stack = await startStack({ providers: { openai: { base_url: provider.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await provider.close();
+});
+
+const ASK = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk-real', sockets: true };
+/** The ping behind all frames. It is answered once they are read. */
+const MARK = 'all-is-read';
+const CONTROL = fc.constantFrom(frame(PING, ''), frame(PING, 'x'.repeat(125)), frame(0xa, 'pong'));
+
+/** A turn in random fragments, with control frames between them. */
+const TURN = fc
+  .tuple(fc.array(fc.nat(120), { maxLength: 6 }), fc.array(CONTROL, { maxLength: 4 }))
+  .map(([cuts, controls]) => {
+    const text = JSON.stringify(CREATE);
+    const at = [...new Set([0, ...cuts.map((cut) => cut % text.length), text.length])].sort((a, b) => a - b);
+    return at.slice(1).flatMap((end, i) => {
+      const part = frame(i === 0 ? TEXT : CONTINUATION, text.slice(at[i], end), { fin: end === text.length });
+      return controls[i] ? [part, controls[i]] : [part];
+    });
+  });
+/** Bytes that no protocol has: anything, or a frame with one bit changed. */
+const NOISE = fc.oneof(
+  fc.uint8Array({ minLength: 1, maxLength: 60 }).map((bytes) => [Buffer.from(bytes)]),
+  fc.tuple(TURN, fc.nat(30), fc.nat(7)).map(([frames, at, bit]) => {
+    const bytes = Buffer.concat(frames);
+    bytes[at % bytes.length] = (bytes[at % bytes.length] ?? 0) ^ (1 << bit);
+    return [bytes];
+  }),
+);
+const STREAM = fc.record({
+  parts: fc.array(fc.oneof({ weight: 4, arbitrary: TURN }, { weight: 1, arbitrary: NOISE }), {
+    minLength: 1,
+    maxLength: 8,
+  }),
+  /** How the bytes are cut on their way. */
+  pieces: fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 5 }),
+});
+
+test('whatever frames a socket gets, each turn that reaches the provider is a use and is paid, and others are served', {
+  timeout: 300_000,
+}, async () => {
+  const other = await openSocket((await stack.issue(ASK)).url);
+  let sent = 0;
+  await fc.assert(
+    fc.asyncProperty(STREAM, async ({ parts, pieces }) => {
+      const { url } = await stack.issue({ ...ASK, cost_limit: 1_000_000 });
+      const before = provider.raw().length;
+      const { socket, got, ended } = await rawSocket(url);
+      const bytes = Buffer.concat([...parts.flat(), frame(PING, MARK)]);
+      for (let at = 0, i = 0; at < bytes.length && !socket.destroyed; i++) {
+        const size = pieces[i % pieces.length] ?? 1;
+        socket.write(bytes.subarray(at, at + size));
+        at += size;
+      }
+      // A mark that noise has swallowed is not answered.
+      await eventually(async () => got().includes(MARK) || socket.destroyed, 1_000).catch(() => {});
+      socket.end(frame(8, Buffer.from([0x03, 0xe8])));
+      await ended;
+      const status = await eventually(async () => {
+        const now = await statusOf(url);
+        return now.held === 0 && now;
+      });
+      const turns = provider.raw().length - before;
+      sent += turns;
+      expect(status.used).toBe(turns);
+      expect(status.spent > 0).toBe(turns > 0);
+      expect(codeOf(await other.turn({ ...CREATE, input: randomBytes(4).toString('hex') }))).toBe(
+        'response.completed',
+      );
+    }),
+    { numRuns: thorough ? 300 : 25 },
+  );
+  expect(sent).toBeGreaterThan(5);
+  other.socket.close();
+});
