@@ -68,6 +68,20 @@ describe('whatever a holder sends', () => {
     );
     expect(turns).toBeGreaterThan(100);
   });
+
+  test('is refused if a name comes twice, because readers differ in which one they take', async () => {
+    const both = fc.tuple(CREATE, OBJECT, NAME).map(([first, second, name]) => [
+      { ...first, [name]: 'response.create' },
+      { ...second, [name]: 'response.create' },
+    ]);
+    await fc.assert(
+      fc.asyncProperty(both, async (events) => {
+        const members = events.map((event) => JSON.stringify(event).slice(1, -1));
+        expect((await read(Buffer.from(`{${members.join(',')}}`))).is).toBe('refused');
+      }),
+      RUNS,
+    );
+  });
 });
 
 const TURN = fc.record({
