@@ -5,7 +5,7 @@ import { responsesDialect } from '../src/socket/responses.ts';
 
 const { read, hear } = responsesDialect;
 
-/** An event as JSON. Undefined: it is none. */
+/** An event as JSON. Undefined: it cannot be read. */
 const parsed = (text: Buffer): Record<string, unknown> | undefined => {
   try {
     return JSON.parse(text.toString()) as Record<string, unknown>;
@@ -86,6 +86,7 @@ describe('whatever a holder sends', () => {
 
 const TURN = fc.record({
   lane: fc.constantFrom('', 'a', 'b'),
+  label: fc.constant(''),
   requestId: fc.constant('r'),
   responseId: fc.constantFrom('resp_1', 'resp_2', undefined),
   isAlone: fc.boolean(),
