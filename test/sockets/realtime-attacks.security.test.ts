@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { openSocket } from './holder.ts';
+import { openSocket, type RefusedHandshake } from './holder.ts';
 import {
   type RealtimeProvider,
   type Response,
@@ -106,7 +106,8 @@ describe('an API that begins responses by itself', () => {
     provider.sockets[0]?.socket.send(JSON.stringify({ type: 'response.created', response }));
     expect(await holder.closed).toMatchObject({ code: 1011 });
     await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
-    await eventually(async () => (await statusOf(url)).spent === HOLD);
+    // The response of the turn, and the other one, of which nothing is known.
+    await eventually(async () => (await statusOf(url)).spent === 2 * HOLD);
   });
 
   test('that refuses to set the session is cut', async () => {
@@ -119,6 +120,43 @@ describe('an API that begins responses by itself', () => {
     expect(await holder.closed).toMatchObject({ code: 1011 });
     expect(provider.frames()).toHaveLength(1);
     provider.serve = serve;
+  });
+
+  test('with a response on an idle socket is charged the most that it can cost', async () => {
+    const { url } = await issue();
+    const holder = await open(url);
+    holder.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } });
+    await holder.next('conversation.item.added');
+    provider.sockets[0]?.socket.send(
+      JSON.stringify({ type: 'response.created', response: { id: 'resp_x' } }),
+    );
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    await eventually(async () => (await statusOf(url)).spent === HOLD);
+    expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
+  });
+
+  test('with a response that the URL has no money for ends the URL', async () => {
+    const { url } = await issue({ cost_limit: Math.ceil(HOLD * 1.5) });
+    const holder = await withTurn(url);
+    provider.sockets[0]?.socket.send(
+      JSON.stringify({ type: 'response.created', response: { id: 'resp_x' } }),
+    );
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    await eventually(async () => ((await statusOf(url)) as unknown as { revoked: boolean }).revoked);
+    expect((await statusOf(url)).spent).toBe(HOLD);
+  });
+
+  test.each<[string, (session: Json) => Json]>([
+    [
+      'transcribes',
+      (session) => ({ ...session, audio: { input: { turn_detection: null, transcription: {} } } }),
+    ],
+    ['is a transcription', (session) => ({ ...session, type: 'transcription' })],
+  ])('whose session %s is cut', async (_what, stated) => {
+    const { url } = await issue();
+    provider.change = (event) =>
+      event.type === 'session.updated' ? { ...event, session: stated(event.session as Json) } : event;
+    expect(await (await open(url)).closed).toMatchObject({ code: 1011 });
   });
 
   test('of another model is cut', async () => {
@@ -171,6 +209,105 @@ describe('a turn whose cost is not known', () => {
     expect(await holder.next('error')).toMatchObject({ error: { event_id: null } });
     expect(await holder.closed).toMatchObject({ code: 1011 });
     expect(await statusOf(url)).toMatchObject({ spent: HOLD, held: 0 });
+  });
+});
+
+describe('an error that names no event', () => {
+  test('of the API itself ends the turns under way, which are charged their hold', async () => {
+    const { url } = await issue();
+    const holder = await withTurn(url);
+    const error = { type: 'server_error', code: 'x', message: 'x', event_id: null };
+    provider.sockets[0]?.socket.send(JSON.stringify({ type: 'error', error }));
+    expect(await holder.closed).toMatchObject({ code: 1011 });
+    expect(await statusOf(url)).toMatchObject({ spent: HOLD, held: 0 });
+  });
+});
+
+describe('a URL with a limit', () => {
+  test.each(['gpt-realtime-whisper', 'gpt-live-1', 'anything'])(
+    'opens no session of %s, whose cost is not known',
+    async (model) => {
+      const { url } = await issue();
+      const error = await openSocket(`${url}?model=${model}`).catch((refused: RefusedHandshake) => refused);
+      expect(error).toMatchObject({ code: expect.stringMatching(/^(?:cost_unbounded|price_unknown)$/) });
+      expect(provider.sockets).toEqual([]);
+    },
+  );
+
+  test('opens no session that its money is too little for', async () => {
+    const { url } = await issue({ cost_limit: 1 });
+    const holder = await open(url);
+    holder.send(CREATE);
+    expect(await holder.next('error')).toMatchObject({ error: { code: 'cost_limit_too_low' } });
+    holder.socket.close();
+  });
+});
+
+test.each([
+  ['openai', '/v1/realtime'],
+  ['openai', '/v1/Realtime/Client_Secrets'],
+  ['openai', '/v1/realtime/client_secrets'],
+  ['openai', '/v1/realtime/calls'],
+  ['openai', '/v1/realtime/calls/rtc_1/accept'],
+  ['openai', '/v1/realtime/sessions'],
+  ['openai', '/v1/realtime/transcription_sessions'],
+  ['openai', '/v1/realtime/translations/client_secrets'],
+  ['openai', '/v1/live/sessions'],
+  ['openai', '/v1/chatkit/sessions'],
+  ['openai', '/v1/organization/admin_api_keys'],
+  ['xai', '/v1/realtime/client_secrets'],
+  ['google', '/v1alpha/auth_tokens'],
+  ['openrouter', '/api/v1/keys'],
+])('a POST of %s to %s is refused, because no limit would hold for what it opens', async (id, path) => {
+  const asked = { provider: id, client_api_key: 'sk-real', max_uses: 1 };
+  const { url } = await stack.issue({ ...asked, path: ['/v1/first', path.replace(/[^/]+$/, '*')] });
+  const answer = await fetch(url.replace('/v1/first', path), { method: 'POST', body: '{}' });
+  expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'path_not_allowed']);
+});
+
+test('no URL is issued for such a path, unless it opens a socket', async () => {
+  const asked = { provider: 'openai', client_api_key: 'sk-real' };
+  const refusals = await Promise.all(
+    ['/v1/realtime', '/v1/realtime/client_secrets', ['/v1/responses', '/v1/realtime/sessions']].map((path) =>
+      stack.issue({ ...asked, path }).then(
+        () => undefined,
+        (error: Error) => error.message,
+      ),
+    ),
+  );
+  expect(refusals).toEqual([
+    expect.stringContaining('path: opens sessions'),
+    expect.stringContaining('path: opens sessions'),
+    expect.stringContaining('path[1]: opens sessions'),
+  ]);
+});
+
+describe('the backend of a URL', () => {
+  test('that switches answers off gets none for a speech, before its holder sets the session', async () => {
+    const turn_detection = { type: 'server_vad', create_response: false };
+    const { url } = await issue({ config: { audio: { input: { turn_detection } } } });
+    const holder = await open(url);
+    holder.send(SPEAK);
+    await holder.next('input_audio_buffer.committed');
+    holder.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } });
+    await holder.next('conversation.item.added');
+    expect(creates()).toEqual([]);
+    holder.socket.close();
+  });
+
+  test('that allows few fields and bounds the output lets turns pass', async () => {
+    const { url } = await issue({
+      ...{ config: { max_output_tokens: 50 }, allowed_fields: ['instructions'] },
+    });
+    const holder = await open(url);
+    holder.send({ ...CREATE, response: { instructions: 'x' } });
+    await holder.next('response.done');
+    expect(creates()[0]?.response).toMatchObject({ instructions: 'x', max_output_tokens: 50 });
+    for (const response of [{ max_output_tokens: 90 }, { tools: [] }]) {
+      holder.send({ ...CREATE, response });
+      expect(await holder.next('error')).toMatchObject(code('field_not_allowed'));
+    }
+    holder.socket.close();
   });
 });
 

@@ -394,7 +394,7 @@ describe('a session', () => {
       headers: { 'content-type': 'application/sdp' },
       body: 'v=0',
     });
-    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'method_not_allowed']);
+    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'path_not_allowed']);
     expect(provider.posts).toEqual([]);
   });
 });

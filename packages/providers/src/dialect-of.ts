@@ -20,9 +20,8 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
 export const socketOf = (provider: Provider, path: string): Route['socket'] =>
   routeOf(provider, path)?.route.socket;
 
-/** Whether a path is called over a WebSocket alone. */
-export const isSocketOnly = (provider: Provider, path: string): boolean =>
-  routeOf(provider, path)?.route.isSocketOnly === true;
+/** Whether a call on a path would open a session that passes by no gateway, or get a key. */
+export const leadsOutside = (provider: Provider, path: string): boolean => onPath(provider, path).isOutside;
 
 /** Whether a grant's path or pattern can reach an endpoint that has a socket. */
 export const reachesSocket = ({ routes }: Provider, pattern: string): boolean =>
@@ -81,7 +80,7 @@ const routeOf = (provider: Provider, path: string): CompiledRoute | undefined =>
 
 /** Finds the route and the free methods of a path. Each call asks several times, so most paths are remembered. */
 function onPath(provider: Provider, path: string): OnPath {
-  const { routes, free, slashedIds, known } = compiled(provider);
+  const { routes, free, outside, slashedIds, known } = compiled(provider);
   const before = known.get(path);
   if (before) return before;
   const lenient = asRead(path);
@@ -89,7 +88,7 @@ function onPath(provider: Provider, path: string): OnPath {
   const isPlain =
     !/;|%(?!2f)/i.test(path) && (!path.includes('%') || slashedIds.some((matches) => matches(path)));
   const freeMethods = isPlain ? free.flatMap((call) => (call.matches(path) ? call.method : [])) : [];
-  const found = { route, freeMethods };
+  const found = { route, freeMethods, isOutside: outside(lenient) };
   if (path.length > LONGEST_KNOWN) return found;
   // A holder whose URL has a wildcard chooses paths, so there may be any number of them.
   if (known.size === MOST_KNOWN) known.clear();
@@ -102,7 +101,11 @@ function onPath(provider: Provider, path: string): OnPath {
 const MOST_KNOWN = 500;
 const LONGEST_KNOWN = 200;
 
-type OnPath = { readonly route: CompiledRoute | undefined; readonly freeMethods: readonly string[] };
+type OnPath = {
+  readonly route: CompiledRoute | undefined;
+  readonly freeMethods: readonly string[];
+  readonly isOutside: boolean;
+};
 
 const asRead = (path: string): string =>
   (decoded(path.replace(/%2f/gi, '%252f')) ?? path)
@@ -119,6 +122,7 @@ type CompiledRoute = {
 type Compiled = {
   readonly routes: readonly CompiledRoute[];
   readonly free: readonly { readonly method: string; readonly matches: PathMatcher }[];
+  readonly outside: PathMatcher;
   readonly slashedIds: readonly PathMatcher[];
   readonly known: Map<string, OnPath>;
 };
@@ -129,7 +133,7 @@ const COMPILED = new WeakMap<Provider, Compiled>();
 function compiled(provider: Provider): Compiled {
   const known = COMPILED.get(provider);
   if (known) return known;
-  const { routes, rules, free = [], slashedIds = [] } = provider;
+  const { routes, rules, free = [], outside = [], slashedIds = [] } = provider;
   const made = {
     routes: routes.map((route) => ({
       route,
@@ -137,6 +141,7 @@ function compiled(provider: Provider): Compiled {
       spend: route.dialect.spend && underRules(route.dialect.spend, rules),
     })),
     free: free.map(({ method, path }) => ({ method, matches: compilePaths([path]) })),
+    outside: compilePaths(outside.map((path) => path.toLowerCase())),
     slashedIds: slashedIds.map((path) => onlyInStars(path)),
     known: new Map<string, OnPath>(),
   };

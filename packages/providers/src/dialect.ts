@@ -10,6 +10,8 @@ export type Dialect = {
   modelInPath?: ModelInPath;
   /** How its calls are bounded and metered. Absent: the endpoint is refused under a cost limit. */
   spend?: DialectSpend;
+  /** Fields that the gateway puts into a body before it is planned. Whoever does so has judged those of the holder. */
+  addedFields?: readonly string[];
   /** The form of its errors. Absent: OpenAI's. */
   errors?: ErrorShape;
   /**

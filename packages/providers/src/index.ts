@@ -15,7 +15,7 @@ export {
   costsNothing,
   credentialOf,
   dialectOf,
-  isSocketOnly,
+  leadsOutside,
   reachesSocket,
   slashedIdsOf,
   socketOf,
@@ -30,11 +30,12 @@ export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
 export {
-  answersByItself,
+  type GovernedSession,
   governSession,
   refusedItem,
   refusedResponse,
   responseFields,
+  worksByItself,
 } from './openai/realtime.ts';
 export {
   checkCallPath,

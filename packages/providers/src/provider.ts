@@ -45,8 +45,6 @@ export type Route = {
   credential?: Credential;
   /** The protocol in which it can be called over a WebSocket. Absent: only over HTTP. */
   socket?: 'responses' | 'realtime';
-  /** It is called over a WebSocket alone. */
-  isSocketOnly?: true;
 };
 
 /** A vendor's models by name without a date (`Models`): context window and maximum output in tokens, and whether they think. */
@@ -83,6 +81,10 @@ export type Provider = {
   originIn?: (call: { readonly region: string | undefined; readonly path: string }) => string | undefined;
   credential: Credential;
   routes: readonly Route[];
+  /**
+   * Endpoints that open sessions which pass by no gateway, or hand out keys. No limit of a URL would hold for these, so their calls are refused.
+   */
+  outside?: readonly string[];
   /** Calls that are free: lists, stored answers, token counts. All other calls are billed. */
   free?: readonly FreeCall[];
   /**

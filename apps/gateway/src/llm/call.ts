@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { costsNothing, dialectOf, errorShapeOf, isSocketOnly } from '@presign/providers';
+import { costsNothing, dialectOf, errorShapeOf, leadsOutside } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { ServeCall } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
@@ -96,7 +96,7 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  if (isSocketOnly(grant.provider, target.path)) return SOCKET_ONLY;
+  if (leadsOutside(grant.provider, target.path)) return OUTSIDE;
   const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found.refusal;
   const away = checkHost(deps.hosts, hostOf(grant, target.path, found.policy.ref.credentialId));
@@ -127,10 +127,10 @@ async function serve(
   return running;
 }
 
-/** A session that a POST opens has responses that pass by no gateway. */
-const SOCKET_ONLY: Refusal = {
-  code: 'method_not_allowed',
-  message: 'This path takes a WebSocket and no other call.',
+const OUTSIDE: Refusal = {
+  code: 'path_not_allowed',
+  message:
+    'This path opens sessions that pass by no gateway, or hands out keys, so no limit of this URL would hold for them.',
 };
 
 /** A call whose URL may be used. */

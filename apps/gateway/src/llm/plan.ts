@@ -5,6 +5,7 @@ import {
   answeredBy,
   applyConfig,
   costsNothing,
+  dialectOf,
   type JsonObject,
   type PricesAt,
   type Pricing,
@@ -146,9 +147,13 @@ const isChecked = ({ content, rules: { config, models, fields } }: Asked): boole
   content.json !== undefined && (config ?? models ?? fields) !== undefined;
 
 /** Refuses a body with a field for which its URL was not issued. Fields are compared to the letter. */
-function fieldRefusal({ content, rules: { fields } }: Asked): Refusal | undefined {
-  const stray = fields && Object.keys(content.json ?? {}).find((field) => !fields.has(field));
-  if (stray === undefined || fields === undefined) return undefined;
+function fieldRefusal({ content, rules: { fields }, grant, target }: Asked): Refusal | undefined {
+  if (!fields) return undefined;
+  const { addedFields = [] } = dialectOf(grant.provider, target.path) ?? {};
+  const stray = Object.keys(content.json ?? {}).find(
+    (field) => !fields.has(field) && !addedFields.includes(field),
+  );
+  if (stray === undefined) return undefined;
   const param = briefly(stray);
   const message = `This URL allows the fields ${briefly(fields.all.join(', ')) || '(none)'}, not ${param}.`;
   return { code: 'field_not_allowed', param, message, details: { allowed: fields.all } };

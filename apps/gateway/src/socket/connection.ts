@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { revokeGrant } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
 import { CallReport } from '../call-report.ts';
@@ -256,12 +257,31 @@ export class Connection {
     else if (heard.is === 'unclear') this.#breakAll();
     else if (heard.is === 'ready') this.#setReady();
     else if (heard.is === 'due') this.#beginDue();
-    else if (heard.is === 'lawless') this.#stopLawless(heard.why);
+    else if (heard.is === 'lawless') {
+      if (heard.isBilled) this.#track(this.#chargeUnasked());
+      this.#stopLawless(heard.why);
+    }
+  }
+
+  /** Charges the most that a response can cost which no turn began. Where that much is not left, its URL ends, as after an overrun. */
+  async #chargeUnasked(): Promise<void> {
+    const { grant } = this.#of;
+    const create = this.#own.dialect.least?.();
+    const begun = create && (await beginTurn(this.#deps, this.#of, ++this.#count, create, 0));
+    if (begun && 'turn' in begun) {
+      begun.turn.sent();
+      await begun.turn.broken('failure');
+    } else {
+      await revokeGrant(this.#deps.redis, grant);
+      this.#deps.log.error({ grant: grant.id, provider: grant.provider.id }, 'cost over its hold');
+    }
   }
 
   /** Stops an API that does what nothing has admitted. */
   #stopLawless(why: string): void {
-    this.#deps.log.error({ connection: this.#own.requestId, why }, 'a socket was cut');
+    const { id, provider } = this.#of.grant;
+    const of = { connection: this.#own.requestId, grant: id, provider: provider.id };
+    this.#deps.log.error({ ...of, why }, 'a socket was cut');
     this.cut('failure');
     this.#setReady();
   }

@@ -12,6 +12,8 @@ export type SocketDialect = {
   readonly hear: <T extends Running>(frame: Buffer, running: readonly T[]) => Heard<T>;
   /** Writes a refusal as the API writes its own errors. `label` is that of the event which is refused. */
   readonly errorEvent: (refusal: Refusal, requestId: string, label: string) => string;
+  /** The turn that asks for nothing of its own. Absent: each turn has its model. */
+  readonly least?: () => Create;
   /** The refusal of a turn whose lane has one under way. */
   readonly busy: Refusal;
 };
@@ -59,7 +61,7 @@ export type Running = {
  * - `stray`: the end of a response that is no turn.
  * - `ready`: the session is as the protocol has set it.
  * - `due`: a turn may be due.
- * - `lawless`: the API does what nothing has admitted, so the socket is cut.
+ * - `lawless`: the API does what nothing has admitted, so the socket is cut. `isBilled`: it began a response, whose most is charged.
  * `shown`: what the holder gets in place of the event.
  */
 export type Heard<T> =
@@ -76,4 +78,4 @@ export type Heard<T> =
   | { readonly is: 'failed'; readonly turn: T; readonly shown?: Buffer }
   | { readonly is: 'unclear' }
   | { readonly is: 'stray' | 'ready' | 'due' }
-  | { readonly is: 'lawless'; readonly why: string };
+  | { readonly is: 'lawless'; readonly why: string; readonly isBilled?: true };

@@ -25,6 +25,7 @@ import { Connection } from './connection.ts';
 import { acceptHolder, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
 import { type Protocol, protocolOf } from './protocol.ts';
+import { planTurn, type SocketOf } from './turn.ts';
 
 /** Serves a handshake on the URL of a call, and the socket until its end. */
 export type ServeSocket = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
@@ -164,6 +165,13 @@ async function judge(
   const { policy } = found;
   const protocol = protocolOf(deps, grant, target, policy);
   if ('refusal' in protocol) return protocol;
+  const impossible = await impossibleSession(
+    deps,
+    { grant, target: protocol.target, incoming },
+    protocol,
+    policy,
+  );
+  if (impossible) return { refusal: impossible };
   const away = checkHost(deps.hosts, hostOf(grant, target.path, policy.ref.credentialId));
   if (away) return { refusal: away };
   const entered = deps.sockets.enter({ grantId: grant.id, accountId: policy.accountId });
@@ -178,6 +186,18 @@ async function judge(
     placed.leave();
   };
   return { grant, protocol, ...placed, leave };
+}
+
+/** Refuses a session that could have no turn under the limits of its URL: one of a model without a price, for example. */
+async function impossibleSession(
+  deps: LlmDeps,
+  of: Pick<SocketOf, 'grant' | 'target' | 'incoming'>,
+  { dialect }: Protocol,
+  policy: Policy,
+): Promise<Refusal | undefined> {
+  if (!dialect.least || !(policy.costLimited || policy.tokenLimited)) return undefined;
+  const planned = await planTurn(deps, of, { create: dialect.least(), beganMs: deps.now() }, policy);
+  return 'refusal' in planned ? planned.refusal : undefined;
 }
 
 const NO_SOCKET: Refusal = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
-  answersByItself,
   applyConfig,
+  type GovernedSession,
   governSession,
   isOneModel,
   type PricesAt,
@@ -9,6 +9,7 @@ import {
   refusedResponse,
   responseFields,
   type Unbounded,
+  worksByItself,
 } from '@presign/providers';
 import {
   briefly,
@@ -66,9 +67,9 @@ export class RealtimeDialect implements SocketDialect {
   #speech: unknown;
   #isDue = false;
 
-  private constructor(session: RealtimeSession, first: JsonObject) {
+  private constructor(session: RealtimeSession, { session: first, answers }: GovernedSession) {
     this.#session = session;
-    this.#note(first, undefined);
+    this.#note(first, answers);
     this.opening = eventOf('session.update', this.#openingId, { session: first });
   }
 
@@ -76,12 +77,12 @@ export class RealtimeDialect implements SocketDialect {
   static open(session: RealtimeSession): RealtimeDialect | { readonly refusal: Refusal } {
     const first = configured(session, {
       type: 'realtime',
-      audio: { input: { turn_detection: { type: 'server_vad' } } },
+      audio: { input: { transcription: null, turn_detection: { type: 'server_vad' } } },
     });
     const governed = governSession(first);
     return 'unbounded' in governed
       ? { refusal: refusalOf(governed.unbounded) }
-      : new RealtimeDialect(session, governed.session);
+      : new RealtimeDialect(session, governed);
   }
 
   readonly read = (frame: Buffer): Asked => {
@@ -127,6 +128,9 @@ export class RealtimeDialect implements SocketDialect {
   /** A turn whose body is the response, with what it has of the session: the model, and the bound of the output. */
   #create(response: unknown = {}, label = ''): Asked {
     if (!isJsonObject(response)) return refused(invalid('response', 'expected an object'), label);
+    const { rules } = this.#session;
+    const stray = Object.keys(response).find((field) => rules.fields?.has(field) === false);
+    if (stray !== undefined) return refused(fieldRefusal(`response.${stray}`, rules), label);
     const problem = refusedResponse(response);
     if (problem) return refused(refusalOf(problem), label);
     const { metadata } = response;
@@ -159,8 +163,11 @@ export class RealtimeDialect implements SocketDialect {
   readonly due = (isRunning: (lane: string) => boolean): Create | undefined => {
     if (!this.#isDue || isRunning(DEFAULT_LANE)) return undefined;
     this.#isDue = false;
-    return this.#turn({}, '');
+    return this.least();
   };
+
+  /** A response without settings of its own. */
+  readonly least = (): Create => this.#turn({}, '');
 
   readonly hear = <T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> => {
     const event = MARKS.some((mark) => frame.includes(mark)) ? readEvent(frame) : undefined;
@@ -190,7 +197,7 @@ export class RealtimeDialect implements SocketDialect {
     if (typeof session.model === 'string' && !isOneModel(provider, [model, session.model], at))
       return { is: 'lawless', why: 'another model' };
     if (type === 'session.created') return NOTHING;
-    if (answersByItself(session)) return { is: 'lawless', why: 'responses by itself' };
+    if (worksByItself(session)) return { is: 'lawless', why: 'responses by itself' };
     if (this.#isReady) return NOTHING;
     this.#isReady = true;
     return { is: 'ready' };
@@ -205,12 +212,16 @@ export class RealtimeDialect implements SocketDialect {
     return { is: 'due' };
   }
 
-  /** An error names the event that it is about. Those of turns have names that no holder knows. */
+  /**
+   * An error names the event that it is about. A holder learns the name of a turn once its response began. An error of the API's own that
+   * names none leaves it open which turns it ends.
+   */
   #heardError<T extends Running>(event: JsonObject, frame: Buffer, running: readonly T[]): Heard<T> {
     const error = isJsonObject(event.error) ? event.error : {};
     if (error.event_id === this.#openingId) return { is: 'lawless', why: 'the session was refused' };
     const turn = running.find(({ requestId }) => requestId === error.event_id);
-    if (!turn) return NOTHING;
+    const isOfNone = typeof error.event_id !== 'string' && error.type !== 'invalid_request_error';
+    if (!turn) return isOfNone ? { is: 'unclear' } : NOTHING;
     const shown = Buffer.from(
       frame.toString().replaceAll(`"${turn.requestId}"`, () => JSON.stringify(turn.label || null)),
     );
@@ -254,7 +265,7 @@ function heardCreated<T extends Running>(response: unknown, running: readonly T[
   const turnId = isJsonObject(metadata) ? metadata[TURN] : undefined;
   const turn = running.find(({ requestId }) => requestId === turnId);
   if (!turn || turn.responseId !== undefined || typeof id !== 'string')
-    return { is: 'lawless', why: 'a response that no turn began' };
+    return { is: 'lawless', why: 'a response that no turn began', isBilled: true };
   return { is: 'created', turn, id };
 }
 

@@ -164,9 +164,9 @@ export const KEY_ROTATED: Refusal = {
 type Ready = { readonly planned: Planned; readonly policy: Policy };
 
 /** Plans a turn. A limit that was taken away refuses no turn: if the remembered limits refuse it, they are loaded again. */
-async function planTurn(
+export async function planTurn(
   deps: LlmDeps,
-  { grant, target, incoming }: SocketOf,
+  { grant, target, incoming }: Pick<SocketOf, 'grant' | 'target' | 'incoming'>,
   { create, beganMs }: { readonly create: Create; readonly beganMs: number },
   known: Policy,
 ): Promise<Ready | Unplannable> {

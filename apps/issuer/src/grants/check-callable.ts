@@ -3,6 +3,7 @@ import {
   configMatchesPaths,
   type Dead,
   keyProblem,
+  leadsOutside,
   type Provider,
   reachesSocket,
   slashedIdsOf,
@@ -47,6 +48,9 @@ export type Asked = {
 
 type Config = Record<string, unknown> | null;
 
+const OUTSIDE =
+  'opens sessions that pass by no gateway, or hands out keys, so no limit of the URL would hold for them.';
+
 /**
  * Refuses paths that no call may have.
  * @param body as the caller wrote it, where a single path may appear without an array
@@ -55,7 +59,7 @@ type Config = Record<string, unknown> | null;
 export function checkPaths(
   provider: Provider,
   body: unknown,
-  { path: paths }: PresignRequest,
+  { path: paths, sockets }: PresignRequest,
 ): readonly string[] {
   const hasSlashedIds = slashedIdsOf(provider);
   const isArray = isJsonObject(body) && Array.isArray(body.path);
@@ -66,6 +70,8 @@ export function checkPaths(
       ? checkPathPattern(path, hasSlashedIds)
       : 'must not contain *: the URL ends in its first path';
     if (problem !== undefined) throw refused(names[i] ?? 'path', `${problem}.`);
+    if (leadsOutside(provider, path) && !(sockets && reachesSocket(provider, path)))
+      throw refused(names[i] ?? 'path', OUTSIDE);
   }
   return names;
 }

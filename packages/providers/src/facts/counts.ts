@@ -71,6 +71,8 @@ export const REALTIME: Names = {
     'input_token_details.cached_tokens_details.text_tokens',
     'output_token_details.audio_tokens',
     'output_token_details.text_tokens',
+    // Within the text. The SDK's types do not have it, and models that think state it (https://github.com/BerriAI/litellm/pull/39850).
+    'output_token_details.reasoning_tokens',
   ],
 };
 

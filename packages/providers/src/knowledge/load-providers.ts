@@ -289,6 +289,7 @@ function extended(
     ...api,
     routes: bases.flatMap(({ routes }) => routes),
     free: bases.flatMap(({ free = [] }) => free),
+    outside: bases.flatMap(({ outside = [] }) => outside),
     answerHeaders: bases.flatMap(({ answerHeaders = [] }) => answerHeaders),
     slashedIds: bases.flatMap(({ slashedIds = [] }) => slashedIds),
     ...(bases.length > 1 && {

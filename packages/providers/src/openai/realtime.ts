@@ -2,6 +2,8 @@ import {
   allow,
   asUnbounded,
   below,
+  type Effect,
+  harmless,
   judge,
   judgeEach,
   judgeObject,
@@ -35,6 +37,7 @@ export const openaiRealtime = (id: string, { errors }: Pick<OpenaiRules, 'errors
     { at: ['max_output_tokens'], names: NAMES.outputBound },
     ...NO_OUTPUT.filter(({ names }) => names !== NAMES.outputBound),
   ],
+  addedFields: ['model', 'max_output_tokens'],
   spend: {
     model: modelIn,
     streams: () => true,
@@ -122,6 +125,9 @@ export type GovernedSession = { readonly session: JsonObject; readonly answers: 
 export function governSession(session: JsonObject): GovernedSession | { readonly unbounded: Unbounded } {
   const effect = below('session', judge(SESSION, session));
   if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
+  const vague = vaguePart(session);
+  if (vague !== undefined)
+    return { unbounded: { param: vague, reason: 'is null, so how sound is heard is not known' } };
   const { audio } = session;
   if (!isJsonObject(audio) || !isJsonObject(audio.input)) return { session, answers: undefined };
   const { input } = audio;
@@ -139,14 +145,26 @@ export function governSession(session: JsonObject): GovernedSession | { readonly
   return { session: { ...session, audio: { ...audio, input: governed } }, answers };
 }
 
+/** A part that is null in place of the settings by which the API begins no response. */
+function vaguePart({ audio }: JsonObject): string | undefined {
+  if (audio === null) return 'session.audio';
+  if (!isJsonObject(audio)) return undefined;
+  if (audio.input === null) return 'session.audio.input';
+  const detection = isJsonObject(audio.input) && audio.input.turn_detection;
+  const isVague = isJsonObject(detection) && textOf(detection.type) === '';
+  return isVague ? 'session.audio.input.turn_detection.type' : undefined;
+}
+
 const silenced = ({ idle_timeout_ms: _, ...detection }: JsonObject): JsonObject => ({
   ...detection,
   create_response: false,
 });
 
-/** Whether the API begins responses by itself in a session as it states it. */
-export function answersByItself({ audio }: JsonObject): boolean {
+/** Whether the API does work by itself in a session as it states it: responses that nobody asks for, or transcriptions. */
+export function worksByItself({ type, audio }: JsonObject): boolean {
+  if (type !== 'realtime') return true;
   const input = isJsonObject(audio) && audio.input;
+  if (isJsonObject(input) && (input.transcription ?? null) !== null) return true;
   const detection = isJsonObject(input) && input.turn_detection;
   if (detection === null) return false;
   if (!isJsonObject(detection)) return true;
@@ -155,8 +173,8 @@ export function answersByItself({ audio }: JsonObject): boolean {
 
 /** Why a holder may not add an item to a conversation. */
 export function refusedItem(item: unknown): Unbounded | undefined {
-  const kind = isJsonObject(item) ? textOf(item.type) : '';
-  return ITEMS.has(kind) ? undefined : { param: 'item.type', reason: 'is no item of a holder' };
+  const effect = below('item', isJsonObject(item) ? judgeItem(item) : { unbounded: 'is not an object' });
+  return typeof effect === 'object' ? asUnbounded(effect) : undefined;
 }
 
 const tools: Rule = (value) =>
@@ -166,9 +184,23 @@ const tools: Rule = (value) =>
     return typeof rule === 'function' ? rule(tool.type, tool) : rule;
   });
 
-const TOOLS = compileGroup(LISTS.REALTIME_TOOLS);
+const FUNCTION = compileGroup(LISTS.REALTIME_FUNCTION);
+const TOOLS = compileGroup(LISTS.REALTIME_TOOLS, { functionTool: (_, tool) => judge(FUNCTION, tool) });
 const ITEMS = compileGroup(LISTS.REALTIME_ITEMS);
-const RESPONSE = compileGroup(LISTS.REALTIME_RESPONSE, { outputBound: apart(readOutputBound), tools });
+const ITEM = compileGroup(LISTS.REALTIME_ITEM, {
+  kind: (kind) => (ITEMS.has(textOf(kind)) ? 'harmless' : { unbounded: 'is no item of a holder' }),
+});
+/** An item without a kind, or whose kind is null, is none. */
+const judgeItem = (item: JsonObject): Effect =>
+  textOf(item.type) === '' ? { unbounded: 'is no item of a holder', at: 'type' } : judge(ITEM, item);
+/** Items that only this response reads, or names of items of the conversation. */
+const items: Rule = (value) =>
+  worse(
+    judgeEach(value, (item) => (item.type === 'item_reference' ? judge(REFERENCE, item) : judgeItem(item))),
+    'whole window',
+  );
+const REFERENCE = harmless('type', 'id');
+const RESPONSE = compileGroup(LISTS.REALTIME_RESPONSE, { outputBound: apart(readOutputBound), tools, items });
 const BODY = allow(RESPONSE, compileGroup(LISTS.REALTIME_SESSION_ONLY));
 const SESSION = compileGroup(LISTS.REALTIME_SESSION, {
   tools,

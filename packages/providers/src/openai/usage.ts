@@ -92,6 +92,7 @@ export function readRealtimeUsage(held: unknown): Usage | undefined {
       cacheImage: cached.image_tokens,
     }),
     output: held.output_tokens,
+    reasoning: output.reasoning_tokens,
     outputAudio: output.audio_tokens,
     total: held.total_tokens,
   });

@@ -108,6 +108,7 @@ export const google: Provider = {
       credential: BEARER,
     },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   // The Gemini dialect is Google's own, so it counts all tokens that Google adds.
   rules: { addedInput: 0 },

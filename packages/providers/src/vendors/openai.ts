@@ -89,13 +89,12 @@ export const openai: Provider = {
       dialect: openaiRealtime('openai-realtime', OPENAI_RULES),
       // https://developers.openai.com/api/docs/guides/realtime-websocket (2026-11-29)
       socket: 'realtime',
-      // A POST would open a session by WebRTC, whose responses pass by no gateway.
-      isSocketOnly: true,
     },
     { path: '/v1/embeddings', dialect: openaiEmbeddings('openai-embeddings', OPENAI_RULES) },
     { path: '/v1/images/generations', dialect: openaiImages('openai-images', OPENAI_RULES) },
     { path: '/v1/audio/speech', dialect: openaiSpeech('openai-speech', OPENAI_RULES) },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   slashedIds: FACTS.SLASHED_IDS.names,
   rules: OPENAI_VENDOR_RULES,

@@ -65,6 +65,7 @@ export const openrouter: Provider = {
     { path: '/api/v1/embeddings', dialect: openaiEmbeddings('openrouter-embeddings', RULES) },
     { path: '/api/v1/rerank', dialect: cohereRerank },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   slashedIds: FACTS.SLASHED_IDS.names,
   rules: {

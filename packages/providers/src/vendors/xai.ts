@@ -32,6 +32,7 @@ export const xai: Provider = {
       dialect: openaiImages('xai-images', RULES, compileGroup(FACTS.IMAGE_FIELDS)),
     },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   rules: {
     stated: ({ cost_in_usd_ticks: ticks }) => ({ microusd: statedMicrousd(ticks, FACTS.USD.ticks) }),

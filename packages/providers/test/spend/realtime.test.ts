@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
 import {
-  answersByItself,
   BUILT_IN_PROVIDERS,
   BUNDLED_PRICES,
   governSession,
@@ -10,6 +9,7 @@ import {
   pricingOf,
   refusedItem,
   spendOf,
+  worksByItself,
 } from '../../src/index.ts';
 
 const openai = BUILT_IN_PROVIDERS.get('openai') as Provider;
@@ -61,6 +61,10 @@ describe('a response of a Realtime session', () => {
     [{ tools: [{ type: 'mcp', server_url: 'https://x' }] }, 'tools[0]'],
     [{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
     [{ conversation: 'conv_1' }, 'conversation'],
+    [{ tools: [{ type: 'function', Type: 'mcp', server_url: 'https://x' }] }, 'tools[0].Type'],
+    [{ input: [{ type: 'message' }, { type: 'mcp_approval_response' }] }, 'input[1].type'],
+    [{ input: [{ type: 'item_reference', id: 'x', item: {} }] }, 'input[0].item'],
+    [{ input: [{}] }, 'input[0].type'],
     [{ max_output_tokens: 0 }, 'max_output_tokens'],
   ])('%j has no bound', (body, param) => {
     expect(boundOf(body)).toMatchObject({ unbounded: { param } });
@@ -107,6 +111,12 @@ describe('the usage of a response', () => {
     expect(costOf('gpt-realtime', usage as never, SAID)).toBeUndefined();
   });
 
+  it('of a model that thinks counts its thoughts within the text', () => {
+    const output_token_details = { text_tokens: 100, audio_tokens: 200, reasoning_tokens: 60 };
+    const thought = { ...SPOKEN, output_token_details };
+    expect(costOf('gpt-realtime-2', thought)).toBe(costOf('gpt-realtime-2', SPOKEN));
+  });
+
   it('of words without output is not known', () => {
     expect(costOf('gpt-realtime', { input_tokens: 5, output_tokens: 0 }, SAID)).toBeUndefined();
     expect(costOf('gpt-realtime', { input_tokens: 0, output_tokens: 0 }, { status: 'cancelled' })).toBe(0);
@@ -140,8 +150,8 @@ describe('a session', () => {
       session: input({ turn_detection: { ...kept, create_response: false } }),
       answers,
     });
-    if ('session' in governed) expect(answersByItself(governed.session)).toBe(false);
-    expect(answersByItself(input({ turn_detection }))).toBe(answers);
+    if ('session' in governed) expect(worksByItself(governed.session)).toBe(false);
+    expect(worksByItself(input({ turn_detection }))).toBe(answers);
   });
 
   it('without detection stays without it', () => {
@@ -153,8 +163,14 @@ describe('a session', () => {
       session: { instructions: 'x' },
       answers: undefined,
     });
-    expect(answersByItself(input({ turn_detection: null }))).toBe(false);
-    expect(answersByItself({})).toBe(true);
+    expect(worksByItself(input({ turn_detection: null }))).toBe(false);
+    for (const other of [
+      {},
+      { audio: null },
+      { type: 'transcription', audio: { input: { turn_detection: null } } },
+    ])
+      expect(worksByItself(other)).toBe(true);
+    expect(worksByItself(input({ turn_detection: null, transcription: { model: 'whisper-1' } }))).toBe(true);
   });
 
   it('transcribes nothing, because a transcription has a bill of its own', () => {
@@ -166,6 +182,10 @@ describe('a session', () => {
   it.each([
     [{ novelty: 1 }, 'session.novelty'],
     [{ type: 'transcription' }, 'session.type'],
+    [{ audio: null }, 'session.audio'],
+    [{ audio: { input: null } }, 'session.audio.input'],
+    [input({ turn_detection: { type: null } }), 'session.audio.input.turn_detection.type'],
+    [input({ turn_detection: {} }), 'session.audio.input.turn_detection.type'],
     [{ prompt: { id: 'x' } }, 'session.prompt'],
     [{ tools: [{ type: 'mcp' }] }, 'session.tools[0]'],
     [{ audio: { novelty: 1 } }, 'session.audio.novelty'],
@@ -186,5 +206,6 @@ test('items of tools that the API runs are not added to a conversation', () => {
   for (const type of ['message', 'function_call', 'function_call_output'])
     expect(refusedItem({ type })).toBeUndefined();
   for (const item of [{ type: 'mcp_approval_response' }, {}, undefined, 'x'])
-    expect(refusedItem(item)).toMatchObject({ param: 'item.type' });
+    expect(refusedItem(item)).toMatchObject({ param: expect.stringMatching(/^item/) });
+  expect(refusedItem({ type: 'message', Type: 'mcp_call' })).toMatchObject({ param: 'item.Type' });
 });

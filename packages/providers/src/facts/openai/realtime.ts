@@ -9,7 +9,7 @@ export const REALTIME_RESPONSE = {
   entries: {
     model: { effect: 'harmless' },
     instructions: { effect: 'harmless' },
-    input: { effect: 'whole window' },
+    input: { effect: 'judged', by: 'items' },
     audio: { effect: 'harmless' },
     conversation: {
       effect: 'harmless',
@@ -119,8 +119,42 @@ export const REALTIME_TOOLS = {
   source: '`openai` 7.59, resources/realtime, RealtimeToolsConfigUnion',
   date: '2026-11-29',
   entries: {
-    function: { effect: 'harmless' },
+    function: { effect: 'judged', by: 'functionTool' },
     mcp: { effect: 'refused', reason: 'the API calls remote MCP servers by itself' },
+  },
+} as const satisfies Group;
+
+export const REALTIME_FUNCTION = {
+  at: 'tools[]',
+  of: 'fields',
+  source: '`openai` 7.59, resources/realtime, RealtimeFunctionTool',
+  date: '2026-11-29',
+  entries: {
+    type: { effect: 'harmless' },
+    name: { effect: 'harmless' },
+    description: { effect: 'harmless' },
+    parameters: { effect: 'harmless' },
+  },
+} as const satisfies Group;
+
+/** Fields of items that a holder may add to a conversation. */
+export const REALTIME_ITEM = {
+  at: 'item',
+  of: 'fields',
+  source: '`openai` 7.59, resources/realtime, ConversationItem',
+  date: '2026-11-29',
+  entries: {
+    type: { effect: 'judged', by: 'kind' },
+    id: { effect: 'harmless' },
+    object: { effect: 'harmless' },
+    status: { effect: 'harmless' },
+    role: { effect: 'harmless' },
+    phase: { effect: 'harmless' },
+    content: { effect: 'harmless' },
+    call_id: { effect: 'harmless' },
+    name: { effect: 'harmless' },
+    arguments: { effect: 'harmless' },
+    output: { effect: 'harmless' },
   },
 } as const satisfies Group;
 

@@ -79,3 +79,10 @@ export const ASKING_SINCE: Cited & { readonly version: string } = {
   date: '2026-11-22',
   version: '2024-09-01',
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://learn.microsoft.com/azure/ai-foundry/openai/how-to/realtime-audio-webrtc',
+  date: '2026-11-29',
+  names: ['/openai/v1/realtime/calls', '/openai/v1/realtime/client_secrets', '/openai/realtimeapi/sessions'],
+};

@@ -124,3 +124,10 @@ export const ANSWER_HEADERS: Names = {
   date: '2026-11-26',
   names: ['x-goog-*', 'x-gemini-*', 'x-guploader-*'],
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://ai.google.dev/gemini-api/docs/ephemeral-tokens',
+  date: '2026-11-29',
+  names: ['/*/auth_tokens'],
+};

@@ -271,3 +271,22 @@ export const REFUSED_MODELS: Matching = {
   date: '2026-11-21',
   matching: /-search-(preview|api)|deep-research/,
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: '`openai` 7.59, resources/realtime, resources/live, resources/beta/chatkit and resources/admin',
+  date: '2026-11-29',
+  names: [
+    '/v1/realtime',
+    '/v1/realtime/calls',
+    '/v1/realtime/calls/*/accept',
+    '/v1/realtime/client_secrets',
+    '/v1/realtime/sessions',
+    '/v1/realtime/transcription_sessions',
+    '/v1/realtime/translations/client_secrets',
+    '/v1/live/sessions',
+    '/v1/chatkit/sessions',
+    '/v1/organization/admin_api_keys',
+    '/v1/organization/projects/*/service_accounts',
+  ],
+};

@@ -112,3 +112,10 @@ export const PARTS_OF_HOSTS: Names = {
   date: '2026-11-27',
   names: ['upstream_inference_prompt_cost', 'upstream_inference_completions_cost'],
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://openrouter.ai/docs/api-reference/api-keys/create-api-key',
+  date: '2026-11-29',
+  names: ['/api/v1/keys', '/api/v1/auth/keys'],
+};

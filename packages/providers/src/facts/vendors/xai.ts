@@ -144,3 +144,10 @@ export const USD: Cited & { readonly ticks: number } = {
   date: '2026-11-26',
   ticks: 10_000_000_000,
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://docs.x.ai/docs/guides/voice/agent',
+  date: '2026-11-29',
+  names: ['/v1/realtime/client_secrets'],
+};

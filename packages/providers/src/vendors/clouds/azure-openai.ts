@@ -96,6 +96,7 @@ export const azureOpenai: Provider = {
     { path: '/openai/v1/completions', dialect: completions },
     { path: '/openai/v1/embeddings', dialect: embeddings },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   rules: { ...OPENAI_VENDOR_RULES, refusedModels: FACTS.REFUSED_MODELS.matching },
   answerHeaders: FACTS.ANSWER_HEADERS.names,
