@@ -160,7 +160,7 @@ const silenced = ({ idle_timeout_ms: _, ...detection }: JsonObject): JsonObject 
   create_response: false,
 });
 
-/** Whether the API does work by itself in a session as it states it: responses that nobody asks for, or transcriptions. */
+/** Whether the API does work by itself in a session as it states it: responses without a request, or transcriptions. */
 export function worksByItself({ type, audio }: JsonObject): boolean {
   if (type !== 'realtime') return true;
   const input = isJsonObject(audio) && audio.input;
@@ -190,7 +190,7 @@ const ITEMS = compileGroup(LISTS.REALTIME_ITEMS);
 const ITEM = compileGroup(LISTS.REALTIME_ITEM, {
   kind: (kind) => (ITEMS.has(textOf(kind)) ? 'harmless' : { unbounded: 'is no item of a holder' }),
 });
-/** An item without a kind, or whose kind is null, is none. */
+/** A kind that is null counts as omitted in a list of fields, and an item needs one. */
 const judgeItem = (item: JsonObject): Effect =>
   textOf(item.type) === '' ? { unbounded: 'is no item of a holder', at: 'type' } : judge(ITEM, item);
 /** Items that only this response reads, or names of items of the conversation. */
