@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { revokeGrant } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
 import { CallReport } from '../call-report.ts';
@@ -13,7 +12,7 @@ import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOW
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
-import { beginTurn, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
+import { beginTurn, chargeUnasked, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
 import { reserveUnfinished } from './unfinished.ts';
 
 /** A socket that was accepted. */
@@ -258,22 +257,8 @@ export class Connection {
     else if (heard.is === 'ready') this.#setReady();
     else if (heard.is === 'due') this.#beginDue();
     else if (heard.is === 'lawless') {
-      if (heard.isBilled) this.#track(this.#chargeUnasked());
+      if (heard.isBilled) this.#track(chargeUnasked(this.#deps, this.#of, ++this.#count, this.#own.dialect));
       this.#stopLawless(heard.why);
-    }
-  }
-
-  /** Charges the most that a response can cost which no turn began. Where that much is not left, its URL ends, as after an overrun. */
-  async #chargeUnasked(): Promise<void> {
-    const { grant } = this.#of;
-    const create = this.#own.dialect.least?.();
-    const begun = create && (await beginTurn(this.#deps, this.#of, ++this.#count, create, 0));
-    if (begun && 'turn' in begun) {
-      begun.turn.sent();
-      await begun.turn.broken('failure');
-    } else {
-      await revokeGrant(this.#deps.redis, grant);
-      this.#deps.log.error({ grant: grant.id, provider: grant.provider.id }, 'cost over its hold');
     }
   }
 

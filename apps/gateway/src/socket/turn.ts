@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { revokeGrant } from '@presign/limits';
 import {
   errorFactsIn,
   type JsonObject,
@@ -26,7 +27,7 @@ import { callRecord } from '../llm/record.ts';
 import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
-import type { Create, Running } from './dialect.ts';
+import type { Create, Running, SocketDialect } from './dialect.ts';
 import { isReadable } from './event.ts';
 
 /** The socket that turns are on. */
@@ -295,4 +296,22 @@ export class Turn implements Running {
     this.#deps.report(report, refusal);
     return refusal;
   }
+}
+
+/** Charges the most that a response can cost which no turn began. Where that much is not left, its URL ends, as after an overrun. */
+export async function chargeUnasked(
+  deps: LlmDeps,
+  of: SocketOf,
+  number: number,
+  { least }: SocketDialect,
+): Promise<void> {
+  const { grant } = of;
+  const begun = least && (await beginTurn(deps, of, number, least(), 0));
+  if (begun && 'turn' in begun) {
+    begun.turn.sent();
+    await begun.turn.broken('failure');
+    return;
+  }
+  await revokeGrant(deps.redis, grant);
+  deps.log.error({ grant: grant.id, provider: grant.provider.id }, 'cost over its hold');
 }
