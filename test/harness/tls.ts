@@ -4,6 +4,7 @@ import {
   type AddressInfo,
   connect,
   createServer as createTcpServer,
+  type Socket,
   type Server as TcpServer,
 } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -89,6 +90,12 @@ export type ForwardProxy = {
 export async function startProxy(): Promise<ForwardProxy> {
   const tunnels: ForwardProxy['tunnels'] = [];
   const server = createHttpServer();
+  const sockets = new Set<Socket>();
+  // An HTTP server forgets the connections of its tunnels, and waits for them when it closes.
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   server.on('connect', (request, socket) => {
     const to = request.url ?? '';
     tunnels.push({ to, login: request.headers['proxy-authorization'] });
@@ -100,7 +107,11 @@ export async function startProxy(): Promise<ForwardProxy> {
     upstream.on('error', () => socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n'));
     socket.on('error', () => upstream.destroy());
   });
-  return { url: `http://127.0.0.1:${await listen(server)}`, tunnels, close: () => closed(server) };
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    return closed(server);
+  };
+  return { url: `http://127.0.0.1:${await listen(server)}`, tunnels, close };
 }
 
 async function listen(server: TcpServer): Promise<number> {

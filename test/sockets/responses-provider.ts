@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
 export type Json = Record<string, unknown>;
@@ -71,6 +71,7 @@ export async function startResponsesProvider(pem?: {
   readonly cert: string;
 }): Promise<ResponsesProvider> {
   const sockets: ProviderSocket[] = [];
+  const connections = new Set<Socket>();
   const posts: string[] = [];
   const provider: ResponsesProvider = {
     url: '',
@@ -87,13 +88,18 @@ export async function startResponsesProvider(pem?: {
     raw: () => sockets.flatMap(({ raw }) => raw),
     close: () =>
       new Promise((resolve) => {
-        for (const { socket } of sockets) socket.terminate();
+        for (const connection of connections) connection.destroy();
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
   const wss = new WebSocketServer({ noServer: true, perMessageDeflate: false });
   const server = pem ? createTlsServer(pem) : createServer();
+  // An HTTP server forgets connections that are upgraded, and waits for them when it closes.
+  server.on('connection', (connection: Socket) => {
+    connections.add(connection);
+    connection.once('close', () => connections.delete(connection));
+  });
   server.on('request', (request, response) => {
     posts.push(`${request.method} ${request.url}`);
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
