@@ -74,7 +74,7 @@ describe.skipIf(!hasChromium)('the socket of a page of another origin', () => {
     expect(left).toBe(1);
     const other = await stack.issue({ ...ASK, bind: { origins: ['https://other.example'] } });
     const sockets = provider.sockets.length;
-    expect(await turnOn(other.url)).toEqual({ types: [], protocol: '', code: 1006 });
+    expect(await turnOn(other.url)).toEqual({ types: ['error'], protocol: '', code: 4400 });
     expect(provider.sockets).toHaveLength(sockets);
     await eventually(async () => stack.logs.some((line) => line.includes('"code":"origin_not_allowed"')));
   });

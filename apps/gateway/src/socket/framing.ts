@@ -56,6 +56,16 @@ export function acceptHolder(
   return accepted;
 }
 
+/** A browser can send a key in no other place than a subprotocol. */
+const KEY_BEARING = /^openai-(?:insecure-api-key|organization|project)\./i;
+
+/** The subprotocols that a handshake offers, without keys. */
+export const offeredProtocols = ({ headers }: IncomingMessage): string[] =>
+  (headers['sec-websocket-protocol'] ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '' && !KEY_BEARING.test(each));
+
 /** The part of `ws` that its own client is made of: the handshake is ours, because connections have one way out. */
 type Unopened = WebSocket & {
   _isServer: boolean;

@@ -22,9 +22,10 @@ import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
-import { acceptHolder, openClient } from './framing.ts';
+import { acceptHolder, offeredProtocols, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
 import { type Protocol, protocolOf } from './protocol.ts';
+import { tellPage } from './tell-page.ts';
 import { planTurn, type SocketOf } from './turn.ts';
 
 /** Serves a handshake on the URL of a call, and the socket until its end. */
@@ -74,8 +75,11 @@ export function socketCall(deps: LlmDeps): ServeSocket {
     }
     if (!refused) return;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
+    const { refusal } = refused;
+    if (grant && tellPage(deps, { requestId, incoming, socket, head, grant, path: url.path }, refusal))
+      return;
     const shape = errorShapeOf(grant?.provider, url.path);
-    await answerRaw(incoming, socket, refused.answer ?? refusalAnswer(refused.refusal, requestId, shape));
+    await answerRaw(incoming, socket, refused.answer ?? refusalAnswer(refusal, requestId, shape));
   };
 }
 
@@ -273,14 +277,17 @@ async function open(
   if (opened.is === 'open') return { ...opened, secrets };
   if (opened.is === 'failed') return { refusal: opened.blocked ? BLOCKED : { code: 'upstream_unreachable' } };
   if (opened.status === 401) authorized.refused?.();
-  return { refusal: REFUSED_BY_PROVIDER, answer: answerOf(opened, secrets, grant, requestId) };
+  const message = `The provider refused the socket with status ${opened.status}.`;
+  return {
+    refusal: { code: 'upstream_unreachable', message },
+    answer: answerOf(opened, secrets, grant, requestId),
+  };
 }
 
 const BLOCKED: Refusal = {
   code: 'upstream_unreachable',
   message: "The provider's address is not public, and this gateway calls only public addresses.",
 };
-const REFUSED_BY_PROVIDER: Refusal = { code: 'upstream_unreachable' };
 
 /** The holder's headers without those of the body, and of the handshake, which are the gateway's own. */
 function headersToSend(
@@ -294,15 +301,6 @@ function headersToSend(
 }
 
 const OF_BODIES: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
-
-/** A browser can send a key in no other place than a subprotocol. */
-const KEY_BEARING = /^openai-(?:insecure-api-key|organization|project)\./i;
-
-const offeredProtocols = ({ headers }: IncomingMessage): string[] =>
-  (headers['sec-websocket-protocol'] ?? '')
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '' && !KEY_BEARING.test(each));
 
 /** The lines of an upstream's headers that a holder gets. */
 function passed(

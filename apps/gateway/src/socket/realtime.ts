@@ -231,20 +231,22 @@ export class RealtimeDialect implements SocketDialect {
       : { is: 'refused', turn, status, event, shown };
   }
 
-  /** The error event of a refusal, as the API writes its own (`openai` 7.59, RealtimeErrorEvent). */
-  readonly errorEvent = (refusal: Refusal, requestId: string, label: string): string => {
-    const { code, message, type, param } = errorBody(refusal, requestId).error;
-    const error = {
-      ...refusal.details,
-      type,
-      code,
-      message: `${code}: ${message}`,
-      param,
-      event_id: label || null,
-      request_id: requestId,
-    };
-    return JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error });
+  readonly errorEvent = realtimeError;
+}
+
+/** The error event of a refusal, as the API writes its own (`openai` 7.59, RealtimeErrorEvent). */
+export function realtimeError(refusal: Refusal, requestId: string, label: string): string {
+  const { code, message, type, param } = errorBody(refusal, requestId).error;
+  const error = {
+    ...refusal.details,
+    type,
+    code,
+    message: `${code}: ${message}`,
+    param,
+    event_id: label || null,
+    request_id: requestId,
   };
+  return JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error });
 }
 
 /** One response at a time writes to the conversation. */
