@@ -46,7 +46,10 @@ export class Chat {
     this.#socket?.close();
   }
 
-  /** The socket if it is open, else another one: a gateway that stops closes its sockets after the turn under way. */
+  /**
+   * The socket if it is open, else another one: a gateway that stops closes its sockets after the turn under way. One that refuses the socket
+   * opens it, sends the reason, and closes it.
+   */
   async #open() {
     if (this.#socket?.readyState === WebSocket.OPEN) return this.#socket;
     const socket = new WebSocket(this.#url.replace(/^http/, 'ws'));
@@ -54,15 +57,9 @@ export class Chat {
       socket.onopen = () => resolve(true);
       socket.onerror = () => resolve(false);
     });
-    if (!isOpen) throw new Error(await this.#whyRefused());
+    if (!isOpen) throw new Error('The gateway was not reached.');
     this.#socket = socket;
     return socket;
-  }
-
-  /** A browser shows a page no answer to a handshake, so the page asks what is left. */
-  async #whyRefused() {
-    const { used, max_uses } = await this.left();
-    return used < max_uses ? 'The socket does not open.' : `No turns are left (${used} of ${max_uses} used).`;
   }
 }
 

@@ -279,8 +279,8 @@ describe('the example socket-chat', () => {
       ]);
       expect(await audit(page)).toEqual([]);
       await takePicture(page, 'socket-chat', 640);
-      // The gateway has closed that socket, and opens no other.
-      await eventually(async () => (await send('The fifth'))[0] === 'No turns are left (3 of 3 used).');
+      // The gateway has closed that socket, and refuses the next one.
+      await eventually(async () => (await send('The fifth'))[0]?.startsWith('uses_exhausted: '));
       for (const { url } of sockets) expect(new URL(url).host).toBe(`127.0.0.1:${started.gatewayPort}`);
       expect(JSON.stringify([asked, sockets])).not.toContain('sk-sandbox');
       expect(asked.filter(({ url }) => url === `${served.address}/chat-url`)).toHaveLength(1);

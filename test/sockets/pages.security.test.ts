@@ -65,18 +65,21 @@ const REFUSALS: readonly [code: string, socket: number, http: number, url: () =>
 ];
 
 describe('a handshake of a page that is refused', () => {
-  test.each(REFUSALS)('with %s is accepted, told why, and closed', async (code, socket, http, urlOf) => {
-    const url = await urlOf();
-    const opened = provider.sockets.length;
-    if (code !== 'origin_not_allowed') expect(await byHttp(url)).toEqual([http, code]);
-    const page = await fromPage(url, ['realtime', 'openai-insecure-api-key.x']);
-    expect(await page.next()).toMatchObject({ type: 'error', error: { code } });
-    expect(page.headers['sec-websocket-protocol']).toBe('realtime');
-    expect(await page.closed).toEqual({ code: socket, reason: code });
-    expect(provider.sockets).toHaveLength(opened);
-  });
+  test.each(REFUSALS)(
+    'with %s is accepted, gets the reason, and is closed',
+    async (code, socket, http, urlOf) => {
+      const url = await urlOf();
+      const opened = provider.sockets.length;
+      if (code !== 'origin_not_allowed') expect(await byHttp(url)).toEqual([http, code]);
+      const page = await fromPage(url, ['realtime', 'openai-insecure-api-key.x']);
+      expect(await page.next()).toMatchObject({ type: 'error', error: { code } });
+      expect(page.headers['sec-websocket-protocol']).toBe('realtime');
+      expect(await page.closed).toEqual({ code: socket, reason: code });
+      expect(provider.sockets).toHaveLength(opened);
+    },
+  );
 
-  test('because its URL has expired is told so', async () => {
+  test('because its URL has expired gets that reason', async () => {
     const url = await issue({ expires_in: 60 });
     aheadMs = 61_000;
     try {
@@ -88,7 +91,7 @@ describe('a handshake of a page that is refused', () => {
     }
   });
 
-  test('by the provider is told with which status', async () => {
+  test('by the provider gets its status', async () => {
     provider.refuse = () => ({ status: 401, body: '{"error":"sk-real"}' });
     const page = await fromPage(await issue());
     provider.refuse = undefined;
@@ -98,7 +101,7 @@ describe('a handshake of a page that is refused', () => {
     expect((await page.closed).code).toBe(4400);
   });
 
-  test('for a URL that nobody issued is answered by HTTP, as a stranger costs no socket', async () => {
+  test('for a forged URL is answered by HTTP, as a stranger costs no socket', async () => {
     const url = (await issue()).replace(/v4\.public\.[^/]+/, 'v4.public.none');
     expect(await byHttp(url, { origin: ORIGIN })).toEqual([401, 'token_invalid']);
   });
