@@ -150,7 +150,7 @@ describe('other methods and routes', () => {
     expect([sent.status, sent.text]).toEqual([405, '']);
   });
 
-  test.each(['/', '/v1', '/v1/presign/', '/V1/presign', '/v1/presign/x', '/v3/presign', '/%2e%2e/etc'])(
+  test.each(['/v1', '/v1/presign/', '/V1/presign', '/v1/presign/x', '/v3/presign', '/%2e%2e/etc'])(
     '%s is 404 in the envelope',
     async (path) => void refused(await send(stack, { path, body: ask }), 'not_found'),
   );

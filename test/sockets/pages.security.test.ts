@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { revokeGrant } from '@presign/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -106,22 +107,38 @@ describe('a handshake of a page that is refused', () => {
     expect(await byHttp(url, { origin: ORIGIN })).toEqual([401, 'token_invalid']);
   });
 
-  test('is answered by HTTP where its URL has as many sockets as it may', async () => {
+  test('because its URL has as many sockets as it may can be tried again', async () => {
     const url = await issue();
     const open = await Promise.all(Array.from({ length: PER_URL }, () => openSocket(url)));
-    expect(await byHttp(url, { origin: ORIGIN })).toEqual([429, 'rate_limited']);
+    const page = await fromPage(url);
+    expect(await page.next()).toMatchObject({ error: { code: 'rate_limited' } });
+    expect(await page.closed).toEqual({ code: 1013, reason: 'rate_limited' });
     for (const { socket } of open) socket.terminate();
+  });
+
+  test('and malformed is answered by HTTP', async () => {
+    const answer = await new Promise<number | undefined>((resolve, reject) => {
+      const headers = { origin: ORIGIN, connection: 'Upgrade', upgrade: 'websocket' };
+      const more = { 'sec-websocket-version': '8', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' };
+      void issue().then((url) =>
+        get(url, { headers: { ...headers, ...more } }, ({ statusCode }) => resolve(statusCode)).on(
+          'error',
+          reject,
+        ),
+      );
+    });
+    expect(answer).toBe(400);
   });
 
   test('frees its place though the page answers nothing', async () => {
     const url = await issue({ sockets: undefined });
-    for (let i = 0; i < 2 * PER_URL; i++) {
+    for (let i = 0; i < 10; i++) {
       const { socket } = await eventually(() => fromPage(url).catch(() => undefined));
       socket.pause();
     }
   });
 
-  test('is cut off if it goes on to send', async () => {
+  test('sends on for nothing', async () => {
     const url = await issue({ sockets: undefined });
     const { socket, closed } = await openSocket(url, { headers: { origin: ORIGIN } });
     for (let i = 0; i < 1_000 && socket.readyState === 1; i++) socket.send('{}');

@@ -223,6 +223,33 @@ describe('an error that names no event', () => {
   });
 });
 
+test('a turn that was cut before its response began is charged once', async () => {
+  const { url } = await issue();
+  const held: Json[] = [];
+  provider.change = (event) => (event.type === 'response.created' ? void held.push(event) : event);
+  provider.run = () => {};
+  const holder = await open(url);
+  holder.send(CREATE);
+  await eventually(async () => held.length === 1);
+  const socket = provider.sockets[0]?.socket;
+  const error = { type: 'server_error', code: 'x', message: 'x', event_id: null };
+  for (const event of [{ type: 'error', error }, ...held, ...held]) socket?.send(JSON.stringify(event));
+  expect(await holder.closed).toMatchObject({ code: 1011 });
+  await eventually(async () => (socket?.readyState ?? 0) > 1 && (await statusOf(url)).held === 0);
+  expect(await statusOf(url)).toMatchObject({ used: 1, spent: HOLD, revoked: false });
+});
+
+test('an API that goes on to begin responses is charged for each one once', async () => {
+  const { url } = await issue({ cost_limit: 10 * HOLD });
+  const holder = await open(url);
+  const socket = provider.sockets[0]?.socket;
+  for (const id of ['a', 'a', 'b', 'a'])
+    socket?.send(JSON.stringify({ type: 'response.created', response: { id } }));
+  expect(await holder.closed).toMatchObject({ code: 1011 });
+  await eventually(async () => (await statusOf(url)).spent === 2 * HOLD);
+  expect(await statusOf(url)).toMatchObject({ used: 2, held: 0, revoked: false });
+});
+
 describe('a URL with a limit', () => {
   test.each(['gpt-realtime-whisper', 'gpt-live-1', 'anything'])(
     'opens no session of %s, whose cost is not known',
@@ -234,7 +261,7 @@ describe('a URL with a limit', () => {
     },
   );
 
-  test('opens no session that its money is too little for', async () => {
+  test('has a session without turns where its money is too little', async () => {
     const { url } = await issue({ cost_limit: 1 });
     const holder = await open(url);
     holder.send(CREATE);
@@ -258,6 +285,10 @@ test.each([
   ['xai', '/v1/realtime/client_secrets'],
   ['google', '/v1alpha/auth_tokens'],
   ['openrouter', '/api/v1/keys'],
+  ['openrouter', '/api/v1/auth/keys/code'],
+  ['openai', '/v1/live/sessions/s_1/fork'],
+  ['perplexity', '/generate_auth_token'],
+  ['fireworks', '/v1/accounts/a/users/u/apiKeys'],
 ])('a POST of %s to %s is refused, because no limit would hold for what it opens', async (id, path) => {
   const asked = { provider: id, client_api_key: 'sk-real', max_uses: 1 };
   const { url } = await stack.issue({ ...asked, path: ['/v1/first', path.replace(/[^/]+$/, '*')] });

@@ -69,9 +69,12 @@ const endpoints: readonly Endpoint[] = [...BUILT_IN_PROVIDERS.values()].flatMap(
     }),
 );
 
-/** Endpoints on which every call is free, whose path names a model without a price, or that cost images or characters. */
+/**
+ * Endpoints on which every call is free, whose path names a model without a price, that cost images or characters, or whose input is always the
+ * whole window.
+ */
 const WITHOUT_A_CALL =
-  /[cC]ount_?[tT]okens$|\/tunedModels\/|\/images\/generations$|\/audio\/speech$|:predict$/;
+  /[cC]ount_?[tT]okens$|\/tunedModels\/|\/images\/generations$|\/audio\/speech$|:predict$|\/realtime$/;
 
 test('every other endpoint that money may be spent on has a call here', () => {
   const without = endpoints.filter(({ body }) => Object.keys(body).length === 0);

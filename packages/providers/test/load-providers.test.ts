@@ -37,6 +37,7 @@ describe('a providers file', () => {
       priceList: undefined,
       isOwnHost: undefined,
       slashedIds: [],
+      outside: [],
       knowledge: BUNDLED,
       pricing: new Map([
         ['model-x', { input: 150000, output: 600000, cache_read: 0 }],

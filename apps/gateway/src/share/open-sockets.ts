@@ -22,6 +22,10 @@ export const SOCKET_BOUNDS: SocketBounds = {
   beatMs: 18_000,
 };
 
+/** Sockets that are open to be refused: each is gone after three seconds. They take no room of others. */
+const REFUSED_MOST = 256;
+const REFUSED_PER_URL = 4;
+
 /** An open socket, as far as the gateway's end and its clock need it. */
 export type OpenSocket = {
   /** Asks both peers whether they are there, and ends the socket if one has not answered since before. */
@@ -35,6 +39,8 @@ export type OpenSockets = {
   readonly bounds: SocketBounds;
   /** Counts a socket. It counts until `leave`. */
   readonly enter: (of: Owner) => { readonly leave: () => void } | { readonly refusal: Refusal };
+  /** Counts a socket that is opened to refuse it. Undefined: too many of them are open. */
+  readonly enterRefused: (grantId: string) => (() => void) | undefined;
   /** @returns removes it */
   readonly add: (socket: OpenSocket) => () => void;
   /** How many are open: all, and those of the URL and of the account that have the most. */
@@ -49,6 +55,8 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
   const sockets = new Bag<OpenSocket>();
   const urls = new Map<string, number>();
   const accounts = new Map<string, number>();
+  const refused = new Set<object>();
+  const refusedUrls = new Map<string, number>();
   let open = 0;
   const change = (counts: Map<string, number>, key: string, by: number) => {
     const next = (counts.get(key) ?? 0) + by;
@@ -80,6 +88,16 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
         changeAll(owner, -1);
       };
       return { leave };
+    },
+    enterRefused: (grantId) => {
+      if (refused.size >= REFUSED_MOST || (refusedUrls.get(grantId) ?? 0) >= REFUSED_PER_URL)
+        return undefined;
+      const entry = {};
+      refused.add(entry);
+      change(refusedUrls, grantId, 1);
+      return () => {
+        if (refused.delete(entry)) change(refusedUrls, grantId, -1);
+      };
     },
     add: (socket) => sockets.add(socket),
     counts: () => ({ gateway: open, account: most(accounts), url: most(urls) }),

@@ -7,11 +7,12 @@ import type { Secrets } from '../http/hide-secrets.ts';
 import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
-import type { Create, Heard, SocketDialect } from './dialect.ts';
+import type { Create, Heard, SocketDialect, Unasked } from './dialect.ts';
 import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOWN_ERROR } from './end.ts';
 import { Flow } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
+import { Strays } from './strays.ts';
 import { beginTurn, chargeUnasked, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
 import { reserveUnfinished } from './unfinished.ts';
 
@@ -43,6 +44,7 @@ export class Connection {
   readonly #flow: Flow;
   readonly #turns = new Map<string, Turn>();
   readonly #endings = new Set<Promise<void>>();
+  readonly #strays = new Strays();
   readonly #undo: (() => void)[] = [];
   readonly #closed: Promise<void>;
   /** Resolves once events of the holder may pass. */
@@ -102,7 +104,8 @@ export class Connection {
   cut(why: Why): void {
     if (this.#isOver) return;
     const refusal = endRefusal({ is: 'unanswered', why }) ?? STOPPING;
-    this.#end = { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
+    const end = { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
+    this.#end = why === 'failure' ? (this.#end ?? end) : end;
     const running = this.#running();
     for (const turn of running) this.#track(this.#break(turn, why));
     if (running.length === 0) this.#say(refusal, this.#own.requestId, '');
@@ -240,7 +243,10 @@ export class Connection {
       return;
     }
     // Its bill is not known, so nothing more is sent.
-    if (heard.is === 'failed') this.#end ??= UNKNOWN_ERROR;
+    if (heard.is === 'failed') {
+      this.#end ??= UNKNOWN_ERROR;
+      this.#strays.turnOver(ending.turn);
+    }
     this.#track(
       ending.over.then(() => {
         this.#turns.delete(ending.turn.lane);
@@ -256,14 +262,13 @@ export class Connection {
     else if (heard.is === 'unclear') this.#breakAll();
     else if (heard.is === 'ready') this.#setReady();
     else if (heard.is === 'due') this.#beginDue();
-    else if (heard.is === 'lawless') {
-      if (heard.isBilled) this.#track(chargeUnasked(this.#deps, this.#of, ++this.#count, this.#own.dialect));
-      this.#stopLawless(heard.why);
-    }
+    else if (heard.is === 'lawless') this.#stopLawless(heard.why, heard.unasked);
   }
 
   /** Stops an API that does what nothing has admitted. */
-  #stopLawless(why: string): void {
+  #stopLawless(why: string, unasked?: Unasked): void {
+    if (unasked && !this.#strays.isNew(unasked)) return;
+    if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.#count, this.#own.dialect));
     const { id, provider } = this.#of.grant;
     const of = { connection: this.#own.requestId, grant: id, provider: provider.id };
     this.#deps.log.error({ ...of, why }, 'a socket was cut');
@@ -291,6 +296,7 @@ export class Connection {
 
   async #break(turn: Turn, why: Why): Promise<void> {
     if (turn.isEnding) return;
+    this.#strays.turnOver(turn);
     const refusal = (await turn.broken(why)) ?? endRefusal({ is: 'unanswered', why });
     this.#turns.delete(turn.lane);
     if (refusal) this.#say(refusal, turn.requestId, turn.label);
@@ -327,8 +333,9 @@ export class Connection {
   }
 
   #track(ending: Promise<void>): void {
-    this.#endings.add(ending);
-    void ending.catch((error: Error) => this.#failedHere(error)).finally(() => this.#endings.delete(ending));
+    const caught = ending.catch((error: Error) => this.#failedHere(error));
+    this.#endings.add(caught);
+    void caught.finally(() => this.#endings.delete(caught));
   }
 }
 

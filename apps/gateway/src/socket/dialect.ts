@@ -36,6 +36,9 @@ export type Create = {
   readonly withBody: (planned: Buffer, requestId: string) => Buffer;
 };
 
+/** A response that no turn under way began, and the turn that it states, if any. */
+export type Unasked = { readonly id: unknown; readonly turnId: unknown };
+
 /** A turn under way, as far as a protocol finds the one that an event is about. */
 export type Running = {
   readonly lane: string;
@@ -61,7 +64,8 @@ export type Running = {
  * - `stray`: the end of a response that is no turn.
  * - `ready`: the session is as the protocol has set it.
  * - `due`: a turn may be due.
- * - `lawless`: the API does what nothing has admitted, so the socket is cut. `isBilled`: it began a response, whose most is charged.
+ * - `lawless`: the API does what nothing has admitted, so the socket is cut. `unasked`: it began a response, whose most is charged, and that
+ *   states which turn it is of, if any.
  * `shown`: what the holder gets in place of the event.
  */
 export type Heard<T> =
@@ -78,4 +82,8 @@ export type Heard<T> =
   | { readonly is: 'failed'; readonly turn: T; readonly shown?: Buffer }
   | { readonly is: 'unclear' }
   | { readonly is: 'stray' | 'ready' | 'due' }
-  | { readonly is: 'lawless'; readonly why: string; readonly isBilled?: true };
+  | {
+      readonly is: 'lawless';
+      readonly why: string;
+      readonly unasked?: Unasked;
+    };

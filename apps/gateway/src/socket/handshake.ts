@@ -38,6 +38,8 @@ type Asking = {
   readonly incoming: IncomingMessage;
   readonly url: CallUrl;
   readonly verified: Verified<LlmGrant>;
+  /** It is a socket already, so it gets no HTTP answer. */
+  isAccepted: boolean;
 };
 
 /** A handshake that may be sent on. */
@@ -63,7 +65,7 @@ export function socketCall(deps: LlmDeps): ServeSocket {
     const url = splitUrl(incoming.url ?? '');
     const verified = verifyCall(deps.verify, url, incoming.headers);
     report.grant = 'grant' in verified ? verified.grant : verified.signed;
-    const asking = { requestId, report, incoming, url, verified };
+    const asking = { requestId, report, incoming, url, verified, isAccepted: false };
     let refused: Refused | undefined = { refusal: { code: 'internal_error' } };
     try {
       refused = await serve(deps, asking, socket, head);
@@ -76,7 +78,9 @@ export function socketCall(deps: LlmDeps): ServeSocket {
     if (!refused) return;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
     const { refusal } = refused;
-    if (grant && tellPage(deps, { requestId, incoming, socket, head, grant, path: url.path }, refusal))
+    if (asking.isAccepted) return void socket.destroy();
+    const isPlain = grant && malformedHandshake(incoming) === undefined;
+    if (isPlain && tellPage(deps, { requestId, incoming, socket, head, grant, path: url.path }, refusal))
       return;
     const shape = errorShapeOf(grant?.provider, url.path);
     await answerRaw(incoming, socket, refused.answer ?? refusalAnswer(refusal, requestId, shape));
@@ -100,6 +104,7 @@ async function serve(
     const { bounds } = deps.sockets;
     const headers = [...passed(opened.headers, grant), `x-presign-request-id: ${requestId}`];
     const accepting = { incoming, socket, head, headers, protocol: opened.protocol };
+    asking.isAccepted = true;
     const holder = socket.destroyed ? undefined : acceptHolder(accepting, bounds.holderMessageBytes);
     if (!holder) {
       opened.socket.destroy();
@@ -140,9 +145,12 @@ async function runUntilOver(deps: LlmDeps, connection: Connection, allowed: Allo
       : deps.leases.guard({ partition, askedMs: placedMs }, () => connection.cut('unleased'));
   const over = connection.whenOver();
   deps.underWay.track(over);
-  await over;
-  remove();
-  unguard?.();
+  try {
+    await over;
+  } finally {
+    remove();
+    unguard?.();
+  }
 }
 
 /** Judges a handshake as the calls on the path are judged, whose method it stands for. */
@@ -279,7 +287,7 @@ async function open(
   if (opened.status === 401) authorized.refused?.();
   const message = `The provider refused the socket with status ${opened.status}.`;
   return {
-    refusal: { code: 'upstream_unreachable', message },
+    refusal: { code: 'upstream_unreachable', message, details: { status: opened.status } },
     answer: answerOf(opened, secrets, grant, requestId),
   };
 }

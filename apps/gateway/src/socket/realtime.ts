@@ -163,11 +163,11 @@ export class RealtimeDialect implements SocketDialect {
   readonly due = (isRunning: (lane: string) => boolean): Create | undefined => {
     if (!this.#isDue || isRunning(DEFAULT_LANE)) return undefined;
     this.#isDue = false;
-    return this.least();
+    return this.#turn({}, '');
   };
 
-  /** A response without settings of its own. */
-  readonly least = (): Create => this.#turn({}, '');
+  /** A response without settings of its own, and with the largest bound: a bound of the session may not have been taken over. */
+  readonly least = (): Create => this.#turn({ max_output_tokens: 'inf' }, '');
 
   readonly hear = <T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> => {
     const event = MARKS.some((mark) => frame.includes(mark)) ? readEvent(frame) : undefined;
@@ -267,7 +267,7 @@ function heardCreated<T extends Running>(response: unknown, running: readonly T[
   const turnId = isJsonObject(metadata) ? metadata[TURN] : undefined;
   const turn = running.find(({ requestId }) => requestId === turnId);
   if (!turn || turn.responseId !== undefined || typeof id !== 'string')
-    return { is: 'lawless', why: 'a response that no turn began', isBilled: true };
+    return { is: 'lawless', why: 'a response that no turn began', unasked: { id, turnId } };
   return { is: 'created', turn, id };
 }
 

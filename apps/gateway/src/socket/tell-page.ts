@@ -20,13 +20,14 @@ type Refusing = {
   readonly path: string;
 };
 
-/** A page may have sent so many events before it reads that it was refused. */
+/** A page may have sent so many frames before it reads that it was refused. A longer message ends what is read. */
 const UNREAD_MOST = 32;
+const UNREAD_BYTES = 4 * 1024;
 
 /**
  * Tells a page why its handshake was refused: scripts of a browser see neither the status nor the body of an answer. The socket is accepted,
- * gets the error event, and is closed. It is among the sockets of its URL until then, and draws on its quota.
- * @returns false where it is answered by HTTP: no page asks, the path has no socket, or the URL has spent its quota or its sockets
+ * gets the error event, and is closed. It draws on the quota of its URL.
+ * @returns false where it is answered by HTTP: no page asks, the path has no socket, the URL has spent its quota, or too many others are open
  */
 export function tellPage(
   deps: Pick<LlmDeps, 'readQuota' | 'sockets'>,
@@ -37,8 +38,8 @@ export function tellPage(
   const protocol = socketOf(grant.provider, path);
   const isOfPage = incoming.headers.origin !== undefined && protocol !== undefined;
   if (!isOfPage || socket.destroyed || readQuota.waitMs(grant) > 0) return false;
-  const entered = sockets.enter({ grantId: grant.id, accountId: grant.id });
-  if ('refusal' in entered) return false;
+  const leave = sockets.enterRefused(grant.id);
+  if (!leave) return false;
   takeUnsent(readQuota, grant);
   const accepting = {
     incoming,
@@ -47,21 +48,17 @@ export function tellPage(
     headers: [`x-presign-request-id: ${requestId}`],
     protocol: offeredProtocols(incoming)[0],
   };
-  const holder = acceptHolder(accepting, sockets.bounds.holderMessageBytes);
+  const holder = acceptHolder(accepting, UNREAD_BYTES);
   if (!holder) {
-    entered.leave();
-    // It was malformed, and is answered.
+    leave();
     return true;
   }
   let unread = 0;
   const count = () => {
     if (++unread > UNREAD_MOST) holder.terminate();
   };
-  holder
-    .on('error', () => {})
-    .on('message', count)
-    .on('ping', count)
-    .once('close', entered.leave);
+  for (const kind of ['message', 'ping', 'pong'] as const) holder.on(kind, count);
+  holder.on('error', () => {}).once('close', leave);
   const write = protocol === 'realtime' ? realtimeError : responsesDialect.errorEvent;
   holder.send(write(refusal, requestId, ''));
   closeWith(holder, codeFor(refusal), refusal.code);
@@ -70,4 +67,10 @@ export function tellPage(
 
 /** 1013 (https://www.iana.org/assignments/websocket): the same handshake may pass later. */
 const codeFor = (refusal: Refusal): number =>
-  closeCodeOf(refusal) ?? (refusal.retryAfterSeconds === undefined ? 4400 : 1013);
+  closeCodeOf(refusal) ?? (refusal.retryAfterSeconds === undefined && !mayPass(refusal) ? 4400 : 1013);
+
+/** A provider that is away, or that says so. */
+const mayPass = ({ code, details }: Refusal): boolean => {
+  const status = Number(details?.status ?? 500);
+  return code === 'upstream_unreachable' && (status >= 500 || status === 429);
+};

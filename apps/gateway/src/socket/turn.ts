@@ -298,7 +298,7 @@ export class Turn implements Running {
   }
 }
 
-/** Charges the most that a response can cost which no turn began. Where that much is not left, its URL ends, as after an overrun. */
+/** Charges the most that a response can cost which no turn began. Where it cannot be charged, its URL ends, as after an overrun. */
 export async function chargeUnasked(
   deps: LlmDeps,
   of: SocketOf,
@@ -312,6 +312,8 @@ export async function chargeUnasked(
     await begun.turn.broken('failure');
     return;
   }
-  await revokeGrant(deps.redis, grant);
+  await revokeGrant(deps.redis, grant).catch(() =>
+    deps.log.error({ grant: grant.id }, 'grant not ended after an overrun'),
+  );
   deps.log.error({ grant: grant.id, provider: grant.provider.id }, 'cost over its hold');
 }

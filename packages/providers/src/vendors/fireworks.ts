@@ -43,6 +43,7 @@ export const fireworks: Provider = {
     { path: '/inference/v1/embeddings', dialect: openaiEmbeddings('fireworks-embeddings', RULES) },
     { path: '/inference/v1/rerank', dialect: cohereRerank },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   slashedIds: FACTS.SLASHED_IDS.names,
   rules: { addedInput: OPEN_WEIGHTS_ADDED },

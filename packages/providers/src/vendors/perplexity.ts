@@ -50,6 +50,7 @@ export const perplexity: Provider = {
     { path: '/v1/agent', dialect: agents },
     { path: '/v1/embeddings', dialect: embeddings },
   ],
+  outside: FACTS.OUTSIDE.names,
   free: FACTS.FREE.calls,
   rules: {
     stated,

@@ -84,5 +84,10 @@ export const ASKING_SINCE: Cited & { readonly version: string } = {
 export const OUTSIDE: Names = {
   source: 'https://learn.microsoft.com/azure/ai-foundry/openai/how-to/realtime-audio-webrtc',
   date: '2026-11-29',
-  names: ['/openai/v1/realtime/calls', '/openai/v1/realtime/client_secrets', '/openai/realtimeapi/sessions'],
+  names: [
+    '/openai/v1/realtime/calls',
+    '/openai/v1/realtime/calls/*/accept',
+    '/openai/v1/realtime/client_secrets',
+    '/openai/realtimeapi/sessions',
+  ],
 };

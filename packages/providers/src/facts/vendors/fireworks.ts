@@ -57,3 +57,10 @@ export const SLASHED_IDS: Names = {
   date: '2026-11-26',
   names: ['/inference/v1/models/*'],
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://docs.fireworks.ai/api-reference/create-api-key',
+  date: '2026-11-29',
+  names: ['/v1/accounts/*/users/*/apiKeys'],
+};

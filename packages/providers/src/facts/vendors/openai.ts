@@ -285,6 +285,7 @@ export const OUTSIDE: Names = {
     '/v1/realtime/transcription_sessions',
     '/v1/realtime/translations/client_secrets',
     '/v1/live/sessions',
+    '/v1/live/sessions/*/fork',
     '/v1/chatkit/sessions',
     '/v1/organization/admin_api_keys',
     '/v1/organization/projects/*/service_accounts',

@@ -117,5 +117,5 @@ export const PARTS_OF_HOSTS: Names = {
 export const OUTSIDE: Names = {
   source: 'https://openrouter.ai/docs/api-reference/api-keys/create-api-key',
   date: '2026-11-29',
-  names: ['/api/v1/keys', '/api/v1/auth/keys'],
+  names: ['/api/v1/keys', '/api/v1/auth/keys', '/api/v1/auth/keys/code'],
 };

@@ -139,3 +139,10 @@ export const EMBEDDERS: Matching = {
   date: '2026-11-24',
   matching: /^pplx-embed-/,
 };
+
+/** Endpoints that open sessions elsewhere, or hand out keys. */
+export const OUTSIDE: Names = {
+  source: 'https://docs.perplexity.ai/api-reference/generate-auth-token-post',
+  date: '2026-11-29',
+  names: ['/generate_auth_token'],
+};
