@@ -34,10 +34,10 @@ function hasChanged({ atMs, folders }) {
   );
 }
 
-const last = lastInstall();
-if (last && last.part === name && !hasChanged(last)) process.exit();
 // The root's own tools are there after a whole install alone.
 const isWhole = existsSync(join(ROOT, 'node_modules/vitest'));
+const last = lastInstall();
+if (last?.part === name && (name !== undefined || isWhole) && !hasChanged(last)) process.exit();
 // CI verifies the age and the trust of each locked version, which asks the registry for all 700. The hashes of the lockfile are always checked.
 const part = ['--prod', '--trust-lockfile', '--filter', `${name}...`];
 const isFirst = !existsSync(join(ROOT, 'node_modules/.pnpm'));
@@ -48,6 +48,10 @@ const pnpm = process.env.npm_execpath?.includes('pnpm')
   : ['npx', '-y', 'pnpm@12'];
 const [program, ...args] = [...pnpm, 'install', ...(name === undefined || isWhole ? [] : part)];
 // Standard output belongs to the script that follows.
-const { status } = spawnSync(program, args, { cwd: ROOT, stdio: ['ignore', isFirst ? 2 : 'ignore', 2] });
+const { status, error } = spawnSync(program, args, {
+  cwd: ROOT,
+  stdio: ['ignore', isFirst ? 2 : 'ignore', 2],
+});
 if (status === 0 && args.includes('--filter')) writeFileSync(PART, name);
+if (error) console.error(`${program} could not be run: ${error.message}`);
 process.exitCode = status ?? 1;

@@ -112,8 +112,8 @@ function writeRequest(
     },
     // Written once, because the issuer refuses the same key with other bytes.
     body: rest === 'body' ? JSON.stringify(withMicrodollars(Object.fromEntries(others))) : undefined,
-    // RFC 9110 §9.2.2: other methods are idempotent.
-    repeatable: method !== 'POST' || key !== undefined,
+    // RFC 9110 §9.2.2: the others are idempotent. A second PATCH with the revision of the first would fail though the first is stored.
+    repeatable: method === 'POST' ? key !== undefined : method !== 'PATCH',
     signal,
   };
 }

@@ -26,7 +26,7 @@ export type IssuedUrl = PresignAnswer & {
 export function withClients(answer: PresignAnswer): IssuedUrl {
   const google = (given: { httpOptions?: object } = {}) => {
     const own = googleOptions(answer);
-    return { ...own, ...given, httpOptions: { ...given.httpOptions, ...own.httpOptions } };
+    return { ...given, ...own, httpOptions: { ...given.httpOptions, ...own.httpOptions } };
   };
   return Object.defineProperties(answer, {
     openai: configured((given) => ({ ...given, ...openaiOptions(answer) })),

@@ -75,6 +75,15 @@ test('or when no issuer can have received it', async () => {
   expect(calls).toBe(2);
 });
 
+test.each([
+  ['the connection broke off', brokenOff],
+  ['503', refusal(503, 'database_unavailable', NOW)],
+] as const)('a PATCH may be stored already, so it is not sent again: %s', async (_what, answer) => {
+  const { presign, seen } = await pretendIssuer([answer, json(200, {})]);
+  expect(await codeOf(presign.changeSession({ id: 's' }, { ifRevision: 1 }))).not.toBe('none');
+  expect(seen).toHaveLength(1);
+});
+
 test('without retries no Idempotency-Key is made, and none is tried', async () => {
   const { presign, seen } = await pretendIssuer([refusal(503, 'database_unavailable', NOW)], {
     maxRetries: 0,

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { createGunzip, gzip } from 'node:zlib';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../identity/caller.ts';
 
 const zip = promisify(gzip);
-const unzip = promisify(gunzip);
 
 /** A public answer that is made once and kept. Only the zipped form is kept, which is a quarter of the other. */
 export type Kept = {
@@ -24,10 +24,32 @@ export const keep = async (body: string | Buffer, headers: Kept['headers']): Pro
 
 /** Answers with gzip if the client takes it, and with 304 if the client has it (RFC 9110 §13.1.2). */
 export async function sendKept(c: Context<IssuerEnv>, { zipped, etag, headers }: Kept): Promise<Response> {
-  const sent = { ...headers, etag, vary: 'accept-encoding' };
+  const sent: Record<string, string> = { ...headers, etag, vary: 'accept-encoding' };
   const has = c.req.header('if-none-match')?.split(',') ?? [];
   if (has.some((tag) => [etag, '*'].includes(tag.trim()))) return c.body(null, 304, sent);
-  const takesGzip = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
-  const body = new Uint8Array(takesGzip ? zipped : await unzip(zipped));
-  return c.body(body, 200, { ...sent, ...(takesGzip && { 'content-encoding': 'gzip' }) });
+  const takesGzip = GZIP.test(c.req.header('accept-encoding') ?? '');
+  if (takesGzip) Object.assign(sent, { 'content-encoding': 'gzip' });
+  if (c.req.method === 'HEAD') return c.body(null, 200, sent);
+  // Unzipped piece by piece, so that a client that reads slowly takes little memory.
+  const body = takesGzip ? new Uint8Array(zipped) : webStream(Readable.from([zipped]).pipe(createGunzip()));
+  return c.body(body, 200, sent);
+}
+
+/** `gzip` with any other weight than 0 (RFC 9110 §12.5.3). */
+const GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
+
+const webStream = (stream: Readable) => Readable.toWeb(stream) as ReadableStream<Uint8Array>;
+
+/** Remembers what a function makes. What it fails to make is tried again. */
+export function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    if (made) return made;
+    const making = make();
+    making.catch(() => {
+      if (made === making) made = undefined;
+    });
+    made = making;
+    return making;
+  };
 }

@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import { RefusedError } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import { pagePolicy } from '../answers/page-policy.ts';
-import { type Kept, keep, sendKept } from '../answers/send-kept.ts';
+import { type Kept, keep, onceMade, sendKept } from '../answers/send-kept.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import { type Contents, markdownOf, type Page, readContents, readPage } from './contents.ts';
 import { ASSETS, ROOT } from './files.ts';
@@ -23,15 +23,14 @@ type Maker = () => Promise<Kept>;
  * answers are listed before one is made, so a request names one of these, and they are the most that is kept.
  */
 export function serveDocs(app: Hono<IssuerEnv>, { issuerUrl }: { readonly issuerUrl: string }): void {
-  let listed: Promise<ReadonlyMap<string, Maker>> | undefined;
-  const kept = new Map<Maker, Promise<Kept>>();
+  const listed = onceMade(async () => {
+    const makers = await listAnswers(`${issuerUrl}/docs/`);
+    return new Map([...makers].map(([name, make]) => [name, onceMade(make)]));
+  });
   const answer = async (c: Context<IssuerEnv>, name: string) => {
-    listed ??= listAnswers(`${issuerUrl}/docs/`);
-    const make = (await listed).get(name);
+    const make = (await listed()).get(name);
     if (!make) throw new RefusedError({ code: 'not_found' });
-    const made = kept.get(make) ?? make();
-    kept.set(make, made);
-    return sendKept(c, await made);
+    return sendKept(c, await make());
   };
   // Relative, so that it is right behind any prefix of the path.
   app.get('/docs', (c) => c.body(null, 308, { location: 'docs/' }));

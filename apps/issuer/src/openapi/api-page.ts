@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Hono } from 'hono';
-import { type Kept, keep, sendKept } from '../answers/send-kept.ts';
+import { keep, onceMade, sendKept } from '../answers/send-kept.ts';
 import { SCALAR } from '../docs/files.ts';
 import type { IssuerEnv } from '../identity/caller.ts';
 import type { Route } from '../middleware/route.ts';
@@ -20,26 +20,22 @@ export function reference(
     made ??= describeApi(routes, issuerUrl);
     return made;
   };
-  let page: Promise<Kept> | undefined;
-  let scalar: Promise<Kept> | undefined;
-
-  app.get('/openapi.json', (c) => c.json(api()));
-  app.get('/docs/api', async (c) => {
-    page ??= keep(apiPage(describeBoth(api(), gatewayUrl)), {
+  const page = onceMade(async () =>
+    keep(apiPage(describeBoth(api(), gatewayUrl)), {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': POLICY,
-    });
-    return sendKept(c, await page);
-  });
-  app.get('/docs/api/scalar.js', async (c) => {
-    scalar ??= readFile(SCALAR).then((bytes) =>
-      keep(bytes, {
-        'content-type': 'text/javascript; charset=utf-8',
-        'cache-control': 'public, max-age=3600',
-      }),
-    );
-    return sendKept(c, await scalar);
-  });
+    }),
+  );
+  const scalar = onceMade(async () =>
+    keep(await readFile(SCALAR), {
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=3600',
+    }),
+  );
+
+  app.get('/openapi.json', (c) => c.json(api()));
+  app.get('/docs/api', async (c) => sendKept(c, await page()));
+  app.get('/docs/api/scalar.js', async (c) => sendKept(c, await scalar()));
 }
 
 /** Scalar reads the document and its settings from the element with this id. The document is in the page, so nothing is fetched. */

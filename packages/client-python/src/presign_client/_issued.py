@@ -114,7 +114,10 @@ class Issued:
         """The client of the `google-genai` package for this URL. Its `aio` is the asynchronous one."""
         from google import genai
 
-        return genai.Client(**_merge(self.google_options(), options))
+        own = self.google_options()
+        given = options.get("http_options") or {}
+        more: dict[str, Any] = given if isinstance(given, dict) else given.model_dump(exclude_none=True)
+        return genai.Client(**_merge({**own, "http_options": {**more, **own["http_options"]}}, options))
 
     def _split(self) -> tuple[str, str]:
         """The URL up to its token, and the provider's path after it."""
@@ -125,7 +128,8 @@ class Issued:
 
 
 def _merge(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**own, **given}
+    """The address and the key are those of the issued URL, so that no other key is sent there."""
+    return {**given, **own}
 
 
 class McpConfig(TypedDict):

@@ -193,10 +193,14 @@ def retry_delay(request: Request, outcome: Outcome, retries: int) -> float | Non
 
 
 def _may_repeat(request: Request, outcome: Outcome) -> bool:
-    # RFC 9110 section 9.2.2: the others are idempotent. A POST has an Idempotency-Key.
+    # RFC 9110 section 9.2.2: the others are idempotent. A POST has an Idempotency-Key. A second PATCH with the revision of the first
+    # would fail though the first is stored.
+    is_idempotent = request.method != "PATCH"
     if isinstance(outcome, PresignError):
-        return True
+        return is_idempotent
     status = outcome.status_code
+    if not is_idempotent:
+        return status == 429
     # A conflict with Retry-After: the first attempt of this Idempotency-Key is still under way.
     under_way = status == 409 and _retry_after(outcome) is not None
     return under_way or status in (429, 502, 503, 504)

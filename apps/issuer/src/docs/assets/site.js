@@ -43,9 +43,18 @@ function makeTabs(group, place) {
 
 const CHOSEN = 'presign-docs-language';
 
+/** A browser may refuse it. A choice then lasts as long as its page. */
+const storage = (() => {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
+})();
+
 /** Shows a language in each group that has it, and the first one in the others. */
 function choose(language) {
-  if (language) localStorage.setItem(CHOSEN, language);
+  if (language) storage?.setItem(CHOSEN, language);
   for (const list of document.querySelectorAll('[role=tablist]')) {
     const tabs = [...list.children];
     const shown =
@@ -200,6 +209,6 @@ const wide = matchMedia('(min-width: 56rem)');
 wide.addEventListener('change', unfold);
 unfold(wide);
 for (const [place, group] of document.querySelectorAll('.tabs').entries()) makeTabs(group, place);
-choose(localStorage.getItem(CHOSEN));
+choose(storage?.getItem(CHOSEN));
 addEventListener('resize', markScrollers);
 makeSearch();
