@@ -4,7 +4,7 @@ import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
@@ -115,8 +115,10 @@ class Issued:
         from google import genai
 
         own = self.google_options()
-        given = options.get("http_options") or {}
-        more: dict[str, Any] = given if isinstance(given, dict) else given.model_dump(exclude_none=True)
+        given: Any = options.get("http_options") or {}
+        if not isinstance(given, dict):
+            given = given.model_dump(exclude_none=True)
+        more = cast("dict[str, Any]", given)
         return genai.Client(**_merge({**own, "http_options": {**more, **own["http_options"]}}, options))
 
     def _split(self) -> tuple[str, str]:
