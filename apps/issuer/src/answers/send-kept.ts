@@ -40,7 +40,7 @@ const GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
 
 const webStream = (stream: Readable) => Readable.toWeb(stream) as ReadableStream<Uint8Array>;
 
-/** Remembers what a function makes. What it fails to make is tried again. */
+/** Keeps the result of a function. After a failure the function runs again at the next request. */
 export function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
