@@ -53,7 +53,7 @@ export async function openSocket(
 ): Promise<HolderSocket> {
   const socket = new WebSocket(url.replace(/^http/, 'ws'), protocols, { headers, ...more });
   const events: Json[] = [];
-  const waiting: { fits: (event: Json) => boolean; take: (event: Json) => void }[] = [];
+  const waiting: { fits: (event: Json) => boolean; take: (event: Json) => void; end: () => void }[] = [];
   let answered: Record<string, string | string[] | undefined> = {};
   socket.once('upgrade', (response) => {
     answered = response.headers;
@@ -68,6 +68,10 @@ export async function openSocket(
     code: code as number,
     reason: String(reason),
   }));
+  // Nothing comes any more.
+  void closed.then(() => {
+    for (const { end } of waiting.splice(0)) end();
+  });
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve);
     socket.once('error', reject);
@@ -85,12 +89,15 @@ export async function openSocket(
     const i = events.findIndex(fits);
     if (i >= 0) return Promise.resolve(events.splice(i, 1)[0] as Json);
     return new Promise((resolve, reject) => {
-      const late = setTimeout(
-        () => reject(new Error(`no such event; there are ${JSON.stringify(events)}`)),
-        ms,
-      );
+      const end = () => {
+        clearTimeout(late);
+        reject(new Error(`no such event; there are ${JSON.stringify(events)}`));
+      };
+      const late = setTimeout(end, ms);
+      if (socket.readyState === WebSocket.CLOSED) return end();
       waiting.push({
         fits,
+        end,
         take: (event) => {
           clearTimeout(late);
           resolve(event);
