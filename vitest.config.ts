@@ -6,6 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const root = import.meta.dirname;
 
 const PACKAGES = [
+  'apps/console',
   'apps/gateway',
   'apps/issuer',
   'infra/local',

@@ -11,25 +11,43 @@ function ownerOf({ limit_of: owner }: Refusal, budget: string): string {
 
 type Words = (refusal: Refusal, owner: string) => string;
 
-const money0 = (microusd: number | null) => money(microusd ?? 0);
+/** The part of a limit that was left. A budget whose figures its user may not see does not say it. */
+const left = (remaining: number | null, show: (figure: number) => string): string =>
+  remaining === null ? 'had not enough left' : `had ${show(remaining)} left`;
+
+const several = (amount: number, unit: string) => `${count(amount)} ${unit}${amount === 1 ? '' : 's'}`;
+
+/** A batch is refused as a whole, and says how many calls it has. */
+const rate =
+  (unit: string, each: string): Words =>
+  ({ limit, needed, remaining }, owner) => {
+    const allowed = `${owner} allows ${limit === null ? `no more ${unit}s` : several(limit, unit)} ${each}`;
+    if (needed === null) return allowed;
+    if (unit === 'call') return `it is a batch of ${several(needed, unit)}, and ${allowed}`;
+    const rest = remaining === null ? '' : `, of which ${count(remaining)} were left`;
+    return `it could use ${several(needed, unit)}, and ${allowed}${rest}`;
+  };
 
 /** The refusals by a limit or a condition. Each sentence completes "Refused, because …". */
 const REASONS: Readonly<Record<string, Words>> = {
-  uses_exhausted: ({ limit }, owner) =>
-    limit === null ? `${owner} has no uses left` : `all ${count(limit)} uses of ${owner} are spent`,
+  uses_exhausted: ({ limit, remaining, needed }, owner) => {
+    if (needed !== null && remaining !== null)
+      return `it is a batch of ${several(needed, 'call')}, and ${owner} had ${several(remaining, 'use')} left`;
+    return limit === null ? `${owner} has no uses left` : `all ${count(limit)} uses of ${owner} are spent`;
+  },
   cost_limit_reached: (_refusal, owner) => `${owner} has spent all its money`,
   cost_limit_too_low: ({ needed, remaining }, owner) =>
-    `${owner} had ${money0(remaining)} left, and the call could cost up to ${money0(needed)}`,
+    `${owner} ${left(remaining, money)}${needed === null ? '' : `, and the call could cost up to ${money(needed)}`}`,
   cost_held: (_refusal, owner) => `calls under way held the rest of the money of ${owner}`,
   token_limit_reached: (_refusal, owner) => `${owner} has no tokens left`,
   token_limit_too_low: ({ needed, remaining }, owner) =>
-    `${owner} had ${count(remaining)} tokens left, and the call could use ${count(needed)}`,
+    `${owner} ${left(remaining, (tokens) => several(tokens, 'token'))}${needed === null ? '' : `, and the call could use ${several(needed, 'token')}`}`,
   tokens_held: (_refusal, owner) => `calls under way held the rest of the tokens of ${owner}`,
-  rate_limited: ({ limit }, owner) =>
-    `${owner} allows ${limit === null ? 'no more' : count(limit)} calls a minute`,
-  daily_rate_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} calls a day`,
-  concurrency_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} calls at once`,
-  token_rate_limited: ({ limit }, owner) => `${owner} allows ${count(limit)} tokens a minute`,
+  rate_limited: rate('call', 'a minute'),
+  daily_rate_limited: rate('call', 'a day'),
+  concurrency_limited: rate('call', 'at once'),
+  token_rate_limited: rate('token', 'a minute'),
+  token_rate_too_low: rate('token', 'a minute'),
   grant_revoked: () => 'the URL was revoked',
   token_expired: () => 'the URL has expired',
   account_suspended: () => 'the account is suspended',

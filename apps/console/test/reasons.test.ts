@@ -1,0 +1,72 @@
+import type { Call } from '@presign/client';
+import { expect, test } from 'vitest';
+import { reasonOf } from '../src/data/reasons.ts';
+
+type Refusal = NonNullable<Call['refusal']>;
+
+const NONE: Refusal = {
+  ...{ code: '', reason: null, name: null, limit_of: null, budget: null },
+  ...{ limit: null, used: null, needed: null, remaining: null, body_bytes: null },
+};
+const OF_BUDGET = { limit_of: 'budget', budget: 'b' } as const;
+
+const cases: readonly (readonly [string, Partial<Refusal>, string])[] = [
+  [
+    'cost_limit_too_low',
+    { ...OF_BUDGET, needed: 30_000 },
+    'the budget Team had not enough left, and the call could cost up to $0.03',
+  ],
+  [
+    'cost_limit_too_low',
+    { needed: 30_000, remaining: 0 },
+    'its URL had $0.00 left, and the call could cost up to $0.03',
+  ],
+  [
+    'token_limit_too_low',
+    { ...OF_BUDGET, needed: 500 },
+    'the budget Team had not enough left, and the call could use 500 tokens',
+  ],
+  [
+    'token_limit_too_low',
+    { ...OF_BUDGET, needed: 500, remaining: 1, limit: 9 },
+    'the budget Team had 1 token left, and the call could use 500 tokens',
+  ],
+  ['concurrency_limited', { limit: 3 }, 'its URL allows 3 calls at once'],
+  [
+    'concurrency_limited',
+    { limit: 3, needed: 5 },
+    'it is a batch of 5 calls, and its URL allows 3 calls at once',
+  ],
+  ['rate_limited', { limit: 1 }, 'its URL allows 1 call a minute'],
+  [
+    'rate_limited',
+    { limit: 10, needed: 20 },
+    'it is a batch of 20 calls, and its URL allows 10 calls a minute',
+  ],
+  [
+    'daily_rate_limited',
+    { limit: 10, needed: 20 },
+    'it is a batch of 20 calls, and its URL allows 10 calls a day',
+  ],
+  [
+    'token_rate_limited',
+    { limit: 1_000, needed: 700, remaining: 300 },
+    'it could use 700 tokens, and its URL allows 1,000 tokens a minute, of which 300 were left',
+  ],
+  [
+    'token_rate_too_low',
+    { limit: 100, needed: 700 },
+    'it could use 700 tokens, and its URL allows 100 tokens a minute',
+  ],
+  ['uses_exhausted', { limit: 5, used: 5 }, 'all 5 uses of its URL are spent'],
+  ['uses_exhausted', OF_BUDGET, 'the budget Team has no uses left'],
+  [
+    'uses_exhausted',
+    { limit: 5, used: 3, remaining: 2, needed: 4 },
+    'it is a batch of 4 calls, and its URL had 2 uses left',
+  ],
+];
+
+test.each(cases)('the reason of %s with %j is right in words', (code, figures, words) => {
+  expect(reasonOf({ ...NONE, ...figures, code }, 'Team')).toBe(words);
+});
