@@ -1,6 +1,7 @@
 import type { Input, Limits, UsageReport } from '@presign/client';
 import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
+import type { NamedKey } from './named-key.ts';
 import type { Range } from './range.ts';
 import { nameOf } from './shared-budget.ts';
 import {
@@ -223,11 +224,15 @@ export const useNames = (isAdmin: boolean, enabled = true) =>
         api_key: new Map(keys.data.map(({ id, name }) => [id, name])),
         virtual_key: new Map(virtual.data.map(({ id, name }) => [id, name])),
         budget: new Map(budgets.data.map((budget) => [budget.id, nameOf(budget)])),
+        keys: { api_key: keys.data, virtual_key: virtual.data },
       };
     },
   });
 
-export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>>;
+export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>> & {
+  /** Keys with their names, and whether they are revoked. */
+  readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
+};
 
 /** How many values a list of suggestions has. */
 const SUGGESTED = 1_000;

@@ -2,7 +2,8 @@ import type { Input } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money } from '../data/format.ts';
-import { useBudget, useBudgets, useNames, useValues } from '../data/queries.ts';
+import { idOfKey } from '../data/named-key.ts';
+import { type Names, useBudget, useBudgets, useNames, useValues } from '../data/queries.ts';
 import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
@@ -90,10 +91,18 @@ const SCOPES = [
   ['metadata', 'URLs with metadata'],
 ] as const;
 
+const KEYS = { api_key: 'API key', virtual_key: 'virtual key' } as const;
+
 const METADATA = 'Which: expected a key and a value of metadata, such as team=blue.';
 
-/** @param which what the scope is about */
-function scopeOf(covers: string | undefined, which: string | undefined): Input<'createBudget'>['scope'] {
+type Keys = Names['keys'];
+
+/** @param which what the scope is about, a key by its id or its name */
+function scopeOf(
+  covers: string | undefined,
+  which: string | undefined,
+  keys: Keys | undefined,
+): Input<'createBudget'>['scope'] {
   const scope = SCOPES.find(([each]) => each === covers)?.[0] ?? 'account';
   if (scope === 'account') {
     if (which !== undefined) throw new Error('Which: all URLs of the account need none.');
@@ -101,30 +110,23 @@ function scopeOf(covers: string | undefined, which: string | undefined): Input<'
   }
   if (which === undefined)
     throw new Error('Which: expected a user, an id, or a key and a value of metadata.');
-  if (scope !== 'metadata') return { [scope]: which };
+  if (scope === 'api_key' || scope === 'virtual_key')
+    return { [scope]: idOfKey(which, KEYS[scope], keys?.[scope] ?? []) };
+  if (scope === 'external_user') return { external_user: which };
   const at = which.indexOf('=');
   const [key, value] = [which.slice(0, at).trim(), which.slice(at + 1).trim()];
   if (at < 0 || key === '' || value === '') throw new Error(METADATA);
   return { metadata: { [key]: value } };
 }
 
-/** The id of a key that is named by its name. */
-const idOf = (
-  keys: readonly (readonly [string, string])[],
-  covers: string | undefined,
-  which: string | undefined,
-) =>
-  covers === 'api_key' || covers === 'virtual_key'
-    ? (keys.find(([, name]) => name === which)?.[0] ?? which)
-    : which;
-
 const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
 
 function CreateBudget() {
   const users = useValues('external_user').data ?? [];
   const { data: names } = useNames(true);
-  const keys = [...(names?.api_key ?? []), ...(names?.virtual_key ?? [])];
-  const suggested = [...users, ...keys.map(([, name]) => name)];
+  const keys = [...(names?.keys.api_key ?? []), ...(names?.keys.virtual_key ?? [])];
+  const inForce = keys.filter(({ revoked_at: end }) => end === null);
+  const suggested = [...new Set([...users, ...inForce.map(({ name: each }) => each)])];
   return (
     <p>
       <Action
@@ -134,7 +136,7 @@ function CreateBudget() {
         run={async ({ name, covers, which, cost, uses, tokens, window }) =>
           presign.createBudget({
             name: name ?? null,
-            scope: scopeOf(covers, idOf(keys, covers, which)),
+            scope: scopeOf(covers, which, names?.keys),
             cost_limit: costOf(cost),
             max_uses: usesOf(uses),
             tokens: tokensOf(tokens),
