@@ -120,6 +120,26 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
+  test('after an earlier month is chosen, later ones can be chosen, and a cleared beginning is 30 days before the end', async () => {
+    const { page, go } = await openIn('UTC', 'en-US');
+    await go('explore?zone=UTC');
+    const times = page.getByLabel('Time', { exact: true });
+    const options = () => times.getByRole('option').allInnerTexts();
+    const all = await options();
+    const values = await page.evaluate(
+      `Array.from(document.querySelectorAll('[aria-label="Time"] option'), ({ value }) => value)`,
+    );
+    const months = (values as string[]).filter((each) => /^\d{4}-/.test(each));
+    expect(months).toHaveLength(11);
+    await times.selectOption(months[7] ?? '');
+    await page.waitForURL(new RegExp(`time=${months[7]}`));
+    expect(await options()).toEqual(all);
+    await page.goto(`${stack.consoleUrl}#/explore?zone=UTC&from=2026-01-31T00:00Z&to=2026-03-03T12:00Z`);
+    await page.getByLabel('From').fill('');
+    await eventually(async () => (await page.getByLabel('From').inputValue()) === '2026-02-01T12:00');
+    await page.context().close();
+  });
+
   test('a filter in Unix seconds, as the API takes it, is shown', async () => {
     const { page, go, expectCalls } = await openIn('UTC', 'en-US');
     await go(`requests?from=${at('13:48:00').getTime() / 1_000}`);

@@ -3,7 +3,12 @@ import type { Range } from './range.ts';
 const WEEK = 7 * 86_400;
 
 /** The time whose spending a forecast continues: the last seven days. */
-export const lastWeek = (now: number, zone: string): Range => ({ from: now - WEEK, to: now, zone });
+export const lastWeek = (now: number, zone: string): Range => ({
+  from: now - WEEK,
+  to: now,
+  zone,
+  name: 'last week',
+});
 
 /** The spending of a month at its end: what is spent, and for the rest of it the average of the last seven days. */
 export const forecast = (spent: number, ofLastWeek: number, now: number, end: number): number =>

@@ -7,6 +7,7 @@ import { nameOf } from './shared-budget.ts';
 import {
   apiFilters,
   type Dimension,
+  questionOf,
   readByDay,
   readReport,
   type UsageAsked,
@@ -34,9 +35,14 @@ const LIVE_MS = 5_000;
 /** How often reports move on. Until then, all pages sum the same calls. */
 const REPORT_MS = 30_000;
 
-/** The end of all reports, in Unix seconds: one moment for all pages. */
-export const useReportEnd = () =>
-  useQuery({ queryKey: ['report-end'], queryFn: issuerTime, refetchInterval: REPORT_MS });
+/** The end of all reports, in Unix seconds: one moment for all pages, whatever time they show. */
+export const useNow = (): number =>
+  useQuery({
+    queryKey: ['report-end'],
+    queryFn: issuerTime,
+    initialData: issuerTime,
+    refetchInterval: REPORT_MS,
+  }).data;
 
 /** While a report moves on, the last one of the same question stays. The rows of another question have other names. */
 const lastOf =
@@ -59,30 +65,23 @@ function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
   return own;
 }
 
-/** A question without the end of its range, which moves on. */
-const question = <A extends { readonly range: Range }>({ range: { from, zone }, ...asked }: A) => ({
-  ...asked,
-  from,
-  zone,
-});
-
-export function useUsage(asked: UsageAsked, enabled = true) {
-  const key = question(asked);
+export function useUsage(asked: UsageAsked) {
+  const key = questionOf(asked);
   return useQuery<UsageReport>({
-    queryKey: ['usage', key, asked.range.to],
+    queryKey: ['usage', key, asked.range.from, asked.range.to],
     queryFn: ({ signal }) => inTurn(signal, () => readReport(presign.getUsage, asked)),
     placeholderData: lastOf(key),
-    enabled,
   });
 }
 
 /** The sums of each day by one dimension, for a chart. */
-export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFilters }) {
-  const key = question(asked);
+export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFilters }, enabled = true) {
+  const key = questionOf(asked);
   return useQuery<UsageReport>({
-    queryKey: ['by-day', key, asked.range.to],
+    queryKey: ['by-day', key, asked.range.from, asked.range.to],
     queryFn: ({ signal }) => inTurn(signal, () => readByDay(presign.getUsage, asked)),
     placeholderData: lastOf(key),
+    enabled,
   });
 }
 

@@ -1,5 +1,11 @@
 /** A time that pages show, in Unix seconds, and the zone of its days. */
-export type Range = { readonly from: number; readonly to: number; readonly zone: string };
+export type Range = {
+  readonly from: number;
+  readonly to: number;
+  readonly zone: string;
+  /** The time by its name, such as `30d` or `2026-01`. Ranges of one name that were made one after the other are the same question. */
+  readonly name?: string;
+};
 
 /** The parameters of the address that say which time all pages show. Links keep them. */
 export const RANGE_PARAMS = ['time', 'from', 'to', 'zone'] as const;
@@ -25,42 +31,41 @@ export const DEFAULT_TIME = '30d';
 /** The range that an address names. `now` is the end of one that goes on. */
 export function rangeOf(params: RangeParams, now: number): Range {
   const zone = zoneOf(params);
-  const { from, to, time = DEFAULT_TIME } = params;
+  const { from, to, time: name = DEFAULT_TIME } = params;
   if (from !== undefined || to !== undefined) {
-    const end = to === undefined ? now : secondsOf(to, now);
-    return { from: Math.min(from === undefined ? 0 : secondsOf(from, 0), end), to: end, zone };
+    const end = secondsOf(to, now);
+    return { from: Math.min(secondsOf(from, Math.max(0, end - USUAL_SECONDS)), end), to: end, zone };
   }
   const today = dayOf(now, zone);
-  const month = time === 'month' ? today.slice(0, 7) : time === 'last-month' ? monthAfter(today, -1) : time;
-  if (/^\d{4}-\d\d$/.test(month)) {
+  const month = name === 'month' ? today.slice(0, 7) : name === 'last-month' ? monthAfter(today, -1) : name;
+  if (MONTH.test(month)) {
     const start = startOf(`${month}-01`, zone);
-    return {
-      from: start,
-      to: Math.max(start, Math.min(now, startOf(`${monthAfter(month, 1)}-01`, zone))),
-      zone,
-    };
+    const end = startOf(`${monthAfter(month, 1)}-01`, zone);
+    return { from: start, to: Math.max(start, Math.min(now, end)), zone, name };
   }
-  const days = LAST_DAYS[time] ?? 30;
-  return { from: startOf(dayAfter(today, 1 - days), zone), to: now, zone };
+  const days = LAST_DAYS[name] ?? 30;
+  return { from: startOf(dayAfter(today, 1 - days), zone), to: now, zone, name };
 }
 
-/** As long a time right before; of a month, as much of the month before. */
-export function rangeBefore({ from, to, zone }: Range): Range {
-  const day = dayOf(from, zone);
-  const start =
-    day.endsWith('-01') && startOf(day, zone) === from
-      ? startOf(`${monthAfter(day, -1)}-01`, zone)
-      : from - (to - from);
-  return { from: start, to: Math.min(from, start + (to - from)), zone };
+const MONTH = /^\d{4}-\d\d$/;
+/** The length of a range whose beginning is not known, as the API has it. */
+const USUAL_SECONDS = 30 * 86_400;
+
+/** As long a time right before; of a month that was chosen as such, as much of the month before. */
+export function rangeBefore({ from, to, zone, name = `from ${from}` }: Range): Range {
+  const isMonth = name === 'month' || name === 'last-month' || MONTH.test(name);
+  const start = isMonth ? startOf(`${monthAfter(dayOf(from, zone), -1)}-01`, zone) : from - (to - from);
+  return { from: start, to: Math.min(from, start + (to - from)), zone, name: `before ${name}` };
 }
 
-/** The whole month of a moment. */
+/** The whole month of a moment, of which the time `month` shows the part until now. */
 export function monthOf(at: number, zone: string): Range {
   const month = dayOf(at, zone);
   return {
     from: startOf(`${month.slice(0, 7)}-01`, zone),
     to: startOf(`${monthAfter(month, 1)}-01`, zone),
     zone,
+    name: 'month',
   };
 }
 
@@ -83,7 +88,8 @@ export const rangeOfDay = (day: string, zone: string): Range => ({
 });
 
 /** Seconds of an ISO time, or of Unix seconds as the API takes them. */
-function secondsOf(text: string, otherwise: number): number {
+function secondsOf(text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
   return Number.isNaN(seconds) ? otherwise : seconds;
 }
@@ -105,7 +111,12 @@ function monthAfter(day: string, months: number): string {
 export const dayOf = (at: number, zone: string): string => wallOf(at * 1000, zone).slice(0, 10);
 
 /** The first moment of a day. */
-const startOf = (day: string, zone: string): number => instantOf(`${day}T00:00`, zone) / 1000;
+function startOf(day: string, zone: string): number {
+  const at = instantOf(`${day}T00:00`, zone) / 1000;
+  const early = Date.parse(`${day}T00:00Z`) - Date.parse(`${wallOf(at * 1000, zone)}Z`);
+  // A clock that skips midnight shows a time of the day before until then.
+  return early > 0 ? at + early / 1000 : at;
+}
 
 const WALLS = new Map<string, Intl.DateTimeFormat>();
 

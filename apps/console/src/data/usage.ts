@@ -23,6 +23,18 @@ export function apiFilters(filters: UsageFilters): Readonly<Record<string, unkno
   return tags.length === 0 ? others : { ...others, metadata: Object.fromEntries(tags) };
 }
 
+/**
+ * A question about calls without the moments of a range that moves on: its answers of every half minute are answers to one question.
+ */
+export const questionOf = <A extends { readonly range: Range }>({
+  range: { from, zone, name },
+  ...asked
+}: A) => ({
+  ...asked,
+  time: name ?? from,
+  zone,
+});
+
 /** The fields of the API for a sum. */
 export const usageFields = ({ range: { from, to, zone }, groupBy, filters = {} }: UsageAsked) => ({
   ...apiFilters(filters),

@@ -1,8 +1,7 @@
 import type { UsageReport } from '@presign/client';
-import { issuerTime } from '../data/api.ts';
 import { forecast, lastWeek } from '../data/forecast.ts';
 import { cents, count, money } from '../data/format.ts';
-import { useReportEnd, useUsage } from '../data/queries.ts';
+import { useNow, useUsage } from '../data/queries.ts';
 import { monthOf } from '../data/range.ts';
 import { User } from './facts.tsx';
 import { useRange } from './range.tsx';
@@ -40,12 +39,6 @@ export function useMonthCosts():
     rows: rows.toSorted((a, b) => b.forecast - a.forecast),
     total: costOf(null, soFar.data.total, week.data.total.cost),
   };
-}
-
-/** The end of all reports, whatever time is shown. */
-function useNow(): number {
-  const { data } = useReportEnd();
-  return data ?? issuerTime();
 }
 
 const COLUMNS: readonly Column<CustomerCost>[] = [

@@ -1,7 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { issuerTime } from '../data/api.ts';
 import { fieldTime } from '../data/format.ts';
-import { useReportEnd } from '../data/queries.ts';
+import { useNow } from '../data/queries.ts';
 import {
   DEFAULT_TIME,
   instantOf,
@@ -16,12 +15,11 @@ import { exactHref, usePlace } from './place.ts';
 /** The time that all pages show. It ends at one moment for all of them, which moves on. */
 export function useRange(): Range & { readonly isLive: boolean } {
   const { params } = usePlace();
-  const { data: end } = useReportEnd();
+  const now = useNow();
   return useMemo(() => {
-    const now = end ?? issuerTime();
     const range = rangeOf(params, now);
     return { ...range, isLive: range.to === now };
-  }, [params.time, params.from, params.to, params.zone, end]);
+  }, [params.time, params.from, params.to, params.zone, now]);
 }
 
 const NAMED = [
@@ -55,7 +53,7 @@ export function RangePicker() {
     const { value } = event.currentTarget;
     go({ [name]: value === '' ? undefined : new Date(instantOf(value, zone)).toISOString() });
   };
-  const months = monthsUntil(range.to, zone, MONTHS).slice(2);
+  const months = monthsUntil(useNow(), zone, MONTHS).slice(2);
   return (
     <fieldset class="range">
       <legend class="unseen">Time of all pages</legend>
@@ -81,7 +79,7 @@ export function RangePicker() {
           <input
             type="datetime-local"
             aria-label="From"
-            value={fieldTime(params.from, zone)}
+            value={fieldTime(params.from ?? iso(range.from), zone)}
             onChange={set('from')}
           />
           <input

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { lastWeek } from '../src/data/forecast.ts';
+import { type Range, rangeBefore, rangeOf, rangeOfDay } from '../src/data/range.ts';
+import { questionOf } from '../src/data/usage.ts';
+
+const zone = 'UTC';
+const at = (text: string) => Date.parse(text) / 1000;
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16);
+const shown = ({ from, to }: Range) => [iso(from), iso(to)];
+
+test.each([
+  ['today', '2026-11-01T06:00Z', ['2026-10-31T18:00', '2026-11-01T00:00']],
+  ['7d', '2026-11-07T12:00Z', ['2026-10-25T12:00', '2026-11-01T00:00']],
+  ['90d', '2026-11-29T00:00Z', ['2026-06-04T00:00', '2026-09-01T00:00']],
+  ['month', '2026-11-29T12:00Z', ['2026-10-01T00:00', '2026-10-29T12:00']],
+  ['last-month', '2026-11-29T12:00Z', ['2026-09-01T00:00', '2026-10-01T00:00']],
+  ['2026-03', '2026-11-29T12:00Z', ['2026-02-01T00:00', '2026-03-01T00:00']],
+])('the time before %s at %s has its length, and only a month has the month before', (time, now, before) => {
+  expect(shown(rangeBefore(rangeOf({ time, zone }, at(now))))).toEqual(before);
+});
+
+test('the time before a typed half year is as long, also if it begins with a month', () => {
+  const range = rangeOf(
+    { from: '2026-01-01T00:00Z', to: '2026-07-01T00:00Z', zone },
+    at('2026-11-29T12:00Z'),
+  );
+  expect(shown(rangeBefore(range))).toEqual(['2025-07-04T00:00', '2026-01-01T00:00']);
+});
+
+test('a range without a beginning, or with one that is no time, has the 30 days before its end', () => {
+  const days = ['2026-02-01T00:00', '2026-03-03T00:00'];
+  const to = '2026-03-03T00:00Z';
+  expect(shown(rangeOf({ to, zone }, at('2026-11-29T12:00Z')))).toEqual(days);
+  expect(shown(rangeOf({ from: 'soon', to, zone }, at('2026-11-29T12:00Z')))).toEqual(days);
+});
+
+/** Zones whose clocks skip or repeat midnight, and others. */
+const ZONES = [
+  ...['America/Santiago', 'America/Havana', 'America/Nuuk', 'Africa/Cairo', 'Asia/Beirut', 'Atlantic/Azores'],
+  ...['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu'],
+];
+
+test.each(ZONES)('each day of 2026 in %s begins with its first moment', (name) => {
+  const day = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeZone: name });
+  for (let ms = Date.UTC(2026, 0, 1); ms < Date.UTC(2027, 0, 1); ms += 86_400_000) {
+    const asked = new Date(ms).toISOString().slice(0, 10);
+    const { from } = rangeOfDay(asked, name);
+    expect(day.format(from * 1000), asked).toBe(asked);
+    expect(day.format(from * 1000 - 1) < asked, asked).toBe(true);
+  }
+});
+
+test.each(['today', '7d', 'month', '2026-03'])(
+  'half a minute later, the time %s, the time before it and the last week are the same questions',
+  (time) => {
+    const asked = (now: number) => {
+      const range = rangeOf({ time, zone }, now);
+      const ranges = [range, rangeBefore(range), lastWeek(now, zone)];
+      return ranges.map((each) => questionOf({ range: each, groupBy: ['external_user'] }));
+    };
+    const now = at('2026-11-07T12:00Z');
+    expect(asked(now + 30)).toEqual(asked(now));
+    expect(new Set(asked(now).map((each) => JSON.stringify(each))).size).toBe(3);
+  },
+);
+
+test('times of other names, zones or groups are other questions', () => {
+  const now = at('2026-11-07T12:00Z');
+  const ask = (time: string, of = zone, by: 'model' | 'day' = 'model') =>
+    JSON.stringify(questionOf({ range: rangeOf({ time, zone: of }, now), groupBy: [by] }));
+  const asked = [ask('today'), ask('7d'), ask('month'), ask('7d', 'Asia/Tokyo'), ask('7d', zone, 'day')];
+  expect(new Set(asked).size).toBe(5);
+});
