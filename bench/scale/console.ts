@@ -55,6 +55,7 @@ const SCREENS: Readonly<Record<string, readonly string[]>> = {
   customers: [`usage?group_by=external_user&${range}`, `usage?group_by=external_user&${week}`],
   'one customer': [
     `usage?external_user=user-7&${range}`,
+    `usage?external_user=user-7&${week}`,
     `usage?group_by=day,model&external_user=user-7&${range}`,
     `usage?group_by=provider,model,tool&external_user=user-7&${range}`,
     'calls?limit=50&outcome=refused&external_user=user-7',

@@ -10,9 +10,11 @@ export function money(microusd: number | null | undefined): string {
   return `${microusd < 0 ? '−' : ''}$${count(Math.floor(all / 1_000_000))}.${part}`;
 }
 
-/** Microdollars to the cent, for estimates and axes. */
-export const cents = (microusd: number): string =>
-  `${microusd < 0 ? '−' : ''}$${(Math.abs(microusd) / 1_000_000).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+/** Microdollars to the cent, for estimates and axes. Null: `–`. */
+export const cents = (microusd: number | null): string =>
+  microusd === null
+    ? '–'
+    : `${microusd < 0 ? '−' : ''}$${(Math.abs(microusd) / 1_000_000).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 
 /** Microdollars as the text of a form, which `readMoney` reads back without a loss. */
 export const writeMoney = (microusd: number): string =>

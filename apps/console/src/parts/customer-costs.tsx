@@ -1,5 +1,5 @@
-import type { UsageReport } from '@presign/client';
-import { forecast, lastWeek } from '../data/forecast.ts';
+import { type CustomerCosts as Costs, type CustomerCost, customerCosts } from '../data/customer-costs.ts';
+import { lastWeek } from '../data/forecast.ts';
 import { cents, count, money } from '../data/format.ts';
 import { useNow, useUsage } from '../data/queries.ts';
 import { monthOf } from '../data/range.ts';
@@ -7,38 +7,32 @@ import { User } from './facts.tsx';
 import { useRange } from './range.tsx';
 import { type Column, Table } from './table.tsx';
 
-export type CustomerCost = {
-  readonly user: string | null;
-  readonly spent: number;
-  readonly calls: number;
-  readonly failed: number;
-  /** The spending at the end of the month. */
-  readonly forecast: number;
-};
-
 /** The spending of this month by customer, with a forecast for its end. Undefined: not read yet. */
-export function useMonthCosts():
-  | { readonly rows: readonly CustomerCost[]; readonly total: CustomerCost }
-  | undefined {
-  const { isLive: _, ...shown } = useRange();
+export function useMonthCosts(): Costs | undefined {
+  const { zone } = useRange();
   const now = useNow();
-  const month = monthOf(now, shown.zone);
-  const soFar = useUsage({ range: { ...month, to: Math.max(month.from, now) }, groupBy: ['external_user'] });
-  const week = useUsage({ range: lastWeek(now, shown.zone), groupBy: ['external_user'] });
+  const { month, whole } = monthUntil(now, zone);
+  const soFar = useUsage({ range: month, groupBy: ['external_user'] });
+  const week = useUsage({ range: lastWeek(now, zone), groupBy: ['external_user'] });
   if (!soFar.data || !week.data) return undefined;
-  const ofWeek = new Map(week.data.data.map((row) => [row.external_user ?? null, row.cost]));
-  const costOf = (user: string | null, sums: UsageReport['total'], lately: number): CustomerCost => ({
-    ...{ user, spent: sums.cost, calls: sums.calls, failed: sums.failed_calls },
-    forecast: forecast(sums.cost, lately, now, month.to),
-  });
-  const rows = soFar.data.data.map((row) => {
-    const user = row.external_user ?? null;
-    return costOf(user, row, ofWeek.get(user) ?? 0);
-  });
-  return {
-    rows: rows.toSorted((a, b) => b.forecast - a.forecast),
-    total: costOf(null, soFar.data.total, week.data.total.cost),
-  };
+  return customerCosts({ month: soFar.data, week: week.data }, now, whole.to);
+}
+
+/** The same of one customer, whom a list of very many may lack. */
+export function useMonthCost(user: string): CustomerCost | undefined {
+  const { zone } = useRange();
+  const now = useNow();
+  const { month, whole } = monthUntil(now, zone);
+  const filters = { external_user: user };
+  const soFar = useUsage({ range: month, groupBy: [], filters });
+  const week = useUsage({ range: lastWeek(now, zone), groupBy: [], filters });
+  if (!soFar.data || !week.data) return undefined;
+  return customerCosts({ month: soFar.data, week: week.data }, now, whole.to).total;
+}
+
+function monthUntil(now: number, zone: string) {
+  const whole = monthOf(now, zone);
+  return { whole, month: { ...whole, to: Math.max(whole.from, now) } };
 }
 
 const COLUMNS: readonly Column<CustomerCost>[] = [
@@ -52,28 +46,34 @@ const COLUMNS: readonly Column<CustomerCost>[] = [
     head: 'Forecast',
     figure: true,
     cell: ({ forecast }) => cents(forecast),
-    sort: ({ forecast }) => forecast,
+    sort: ({ forecast }) => forecast ?? -1,
   },
   { head: 'Calls', figure: true, cell: ({ calls }) => count(calls), sort: ({ calls }) => calls },
   { head: 'Failed', figure: true, cell: ({ failed }) => count(failed), sort: ({ failed }) => failed },
 ];
 
-type Costs = NonNullable<ReturnType<typeof useMonthCosts>>;
-
 /** The cost of this month so far and at its end, by customer. */
-export const CustomerCosts = ({ of: { rows, total }, most }: { of: Costs; most?: number }) => (
-  <Table
-    caption="This month by customer"
-    rows={rows.slice(0, most)}
-    keyOf={({ user }) => user ?? '\0none'}
-    empty="No calls this month."
-    columns={COLUMNS}
-    foot={[
-      'All customers',
-      money(total.spent),
-      cents(total.forecast),
-      count(total.calls),
-      count(total.failed),
-    ]}
-  />
+export const CustomerCosts = ({ of: { rows, total, isCut }, most }: { of: Costs; most?: number }) => (
+  <>
+    <Table
+      caption="This month by customer"
+      rows={rows.slice(0, most)}
+      keyOf={({ user }) => user ?? '\0none'}
+      empty="No calls this month or in the last seven days."
+      columns={COLUMNS}
+      foot={[
+        'All customers',
+        money(total.spent),
+        cents(total.forecast),
+        count(total.calls),
+        count(total.failed),
+      ]}
+    />
+    {isCut && (
+      <p class="soft">
+        The list is cut: it lacks customers whose names are at the end of the alphabet. The sums contain all
+        customers, and each has a page of its own.
+      </p>
+    )}
+  </>
 );

@@ -8,7 +8,7 @@ import { Answer, Page } from '../parts/answer.tsx';
 import { BudgetTable } from '../parts/budgets.tsx';
 import { SpendByDay } from '../parts/by-day.tsx';
 import { CALL_COLUMNS, ENDED, keyOfCall } from '../parts/calls.tsx';
-import { useMonthCosts } from '../parts/customer-costs.tsx';
+import { useMonthCost } from '../parts/customer-costs.tsx';
 import { Download } from '../parts/download.tsx';
 import { Facts, Status, When } from '../parts/facts.tsx';
 import { href, hrefOf } from '../parts/place.ts';
@@ -42,16 +42,15 @@ export function CustomerPage({ id: user }: { id: string }) {
 }
 
 function Figures({ user }: { user: string }) {
-  const costs = useMonthCosts();
-  const own = costs?.rows.find((row) => row.user === user);
+  const own = useMonthCost(user);
   const { isLive: _, ...range } = useRange();
   const { data: shown } = useUsage({ range, groupBy: [], filters: { external_user: user } });
   return (
     <div class="large">
       <Facts
         of={[
-          ['This month', costs ? money(own?.spent ?? 0) : '…'],
-          ['Forecast', costs ? cents(own?.forecast ?? 0) : '…'],
+          ['This month', own ? money(own.spent) : '…'],
+          ['Forecast', own ? cents(own.forecast) : '…'],
           ['Spent in the shown time', money(shown?.total.cost)],
           ['Calls', count(shown?.total.calls)],
           ['Failed', shown ? percent(shown.total.failed_calls, shown.total.calls) : '…'],
