@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await cells('uses exhausted')).at(-1) === '2');
     expect(await texts()).not.toContain('cost limit too low');
     expect((await cells('All customers'))[3]).toBe('5');
-    await eventually(async () => /Refused\n28\.6 %/.test(await texts()));
+    await eventually(async () => /Refused, by days of UTC\n28\.6 %/.test(await texts()));
     expect(
       await ui.page
         .getByRole('img', { name: /Spending of each day/ })

@@ -3,6 +3,7 @@ import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanst
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
 import type { Range } from './range.ts';
+import { refusedIn } from './refusals.ts';
 import { nameOf } from './shared-budget.ts';
 import {
   apiFilters,
@@ -101,17 +102,18 @@ export const useHours = ({ from, to }: Range) => {
   });
 };
 
-/** The days that refusals are kept for. */
+/** The most days that the API counts refusals of. */
 const REFUSAL_DAYS = 90;
 
-/** Refused calls by day and code. */
-export const useRefusals = (days: number) =>
-  useQuery({
-    queryKey: ['refusals', days],
-    queryFn: () => presign.getRefusals({ days: Math.min(days, REFUSAL_DAYS) }),
+/** The refused calls of a range by day and code. */
+export function useRefused({ isLive, ...range }: Range & { readonly isLive: boolean }) {
+  const { data, error } = useQuery({
+    queryKey: ['refusals'],
+    queryFn: () => presign.getRefusals({ days: REFUSAL_DAYS }),
     refetchInterval: LIVE_MS,
-    placeholderData: keepPreviousData,
   });
+  return { data: data && refusedIn(data, range, isLive), error };
+}
 
 type Page = { readonly next_cursor: string | null };
 type Cursor = { readonly cursor?: string; readonly limit: number };
@@ -233,11 +235,11 @@ export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', Readon
   readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
 };
 
-/** How many values a list of suggestions has. */
+/** The most values that a list of suggestions has: the API lists them by name, so those at the end of the alphabet may be missing. */
 const SUGGESTED = 1_000;
 const SUGGESTED_SECONDS = 90 * 86_400;
 
-/** Values that calls of the last months have in a dimension, those of most calls first. */
+/** The first values by name that calls of the last months have in a dimension, with those of most calls first. */
 export const useValues = (by: Dimension, enabled = true) =>
   useQuery({
     queryKey: ['values', by],

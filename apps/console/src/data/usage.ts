@@ -13,6 +13,11 @@ export type UsageAsked = {
 
 const TAG = 'metadata.';
 
+/** A dimension or another filter in words. */
+export const dimensionName = (by: string): string =>
+  NAMES[by] ?? (by.startsWith(TAG) ? by.slice(TAG.length) : by.replaceAll('_', ' '));
+const NAMES: Readonly<Record<string, string>> = { external_user: 'user', api_key: 'API key' };
+
 /** Filters as the API takes them: those by keys of metadata are one object. */
 export function apiFilters(filters: UsageFilters): Readonly<Record<string, unknown>> {
   const given = Object.entries(filters).filter(([, value]) => value !== '');

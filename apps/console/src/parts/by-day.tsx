@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { cents, count, dayName } from '../data/format.ts';
 import { daysOf, type Range } from '../data/range.ts';
-import { type Dimension, MOST_NAMED, OTHERS, valueIn } from '../data/usage.ts';
+import { type Dimension, dimensionName, MOST_NAMED, OTHERS, valueIn } from '../data/usage.ts';
 
 type Row = UsageReport['data'][number];
 
@@ -15,11 +15,6 @@ const NONE = '\0none';
 
 /** The text of a group. */
 export const groupName = (group: string): string => group.replace('\0', '');
-
-/** A dimension in words. */
-export const dimensionName = (by: Dimension): string =>
-  NAMES[by] ?? by.replace(/^metadata\./, '').replaceAll('_', ' ');
-const NAMES: Readonly<Record<string, string>> = { external_user: 'user', api_key: 'API key' };
 
 type SpendProps = { readonly report: UsageReport; readonly by: Dimension; readonly range: Range };
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
-import { exactHref, rangeOnly, usePlace } from './place.ts';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { dimensionName } from '../data/usage.ts';
+import { exactHref, filtersIn, rangeOnly, usePlace } from './place.ts';
 
 type FieldProps = {
   readonly label: string;
@@ -77,11 +78,21 @@ export function textsOf(form: HTMLFormElement): Record<string, string> {
 /** How long after the last key a typed filter applies. */
 const TYPED_MS = 400;
 
-/** A form whose fields become the parameters of the address as they are chosen, and follow it when a link or the Back button changes it. */
+/**
+ * A form whose fields become the parameters of the address as they are chosen, and follow it when a link or the Back button changes it. A
+ * filter of the address that has no field among the children gets one, so that it is seen, kept and can be removed.
+ */
 export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
   const form = useRef<HTMLFormElement>(null);
   const place = usePlace();
   const typed = useRef<ReturnType<typeof setTimeout>>();
+  const [others, setOthers] = useState<readonly string[]>([]);
+  const findOthers = () => {
+    const names = form.current ? withoutField(form.current, filtersIn(place.params)) : [];
+    if (names.join() !== others.join()) setOthers(names);
+  };
+  // After each change of the children: a field may come with an answer.
+  useLayoutEffect(findOthers);
   // With the change of the fields, not after the next frame: that would erase what the reader typed in between.
   useLayoutEffect(() => {
     if (form.current) followAddress(form.current);
@@ -104,8 +115,13 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
   };
   return (
     <search>
-      <form ref={form} class="filters" onInput={onInput} onSubmit={onSubmit}>
+      <form ref={form} class="filters" onInput={onInput} onSubmit={onSubmit} onFocusOut={findOthers}>
         {children}
+        {others.map((name) => (
+          <div key={name} data-other={name}>
+            <Field label={dimensionName(name)} name={name} type="search" value={place.params[name]} />
+          </div>
+        ))}
         <button type="submit" class="unseen">
           Apply
         </button>
@@ -113,6 +129,16 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
     </search>
   );
 };
+
+/** The filters that have no field of their own. One that the reader is in stays until the reader leaves it. */
+function withoutField(form: HTMLFormElement, filters: Readonly<Record<string, string>>): string[] {
+  const names = new Set(Object.keys(filters));
+  for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('[name]')) {
+    if (field.closest('[data-other]') === null) names.delete(field.name);
+    else if (field === document.activeElement) names.add(field.name);
+  }
+  return [...names].sort();
+}
 
 /** Resets all fields but the one that the reader is in: what is typed there is ahead of the address. */
 function followAddress(form: HTMLFormElement): void {

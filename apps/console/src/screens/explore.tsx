@@ -3,12 +3,12 @@ import { useContext } from 'preact/hooks';
 import { count, money } from '../data/format.ts';
 import { useByDay, useLimits, useNames, useUsage } from '../data/queries.ts';
 import { rangeOfDay } from '../data/range.ts';
-import { type Dimension, type UsageFilters, valueIn } from '../data/usage.ts';
+import { type Dimension, dimensionName, type UsageFilters, valueIn } from '../data/usage.ts';
 import { Answer, Page } from '../parts/answer.tsx';
-import { dimensionName, groupName, groupOf, SpendByDay } from '../parts/by-day.tsx';
+import { groupName, groupOf, SpendByDay } from '../parts/by-day.tsx';
 import { Download } from '../parts/download.tsx';
 import { useName } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Choice, FilterForm } from '../parts/form.tsx';
 import { Pick } from '../parts/pick.tsx';
 import { href, type Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
@@ -47,12 +47,6 @@ export function Explore({ params }: { params: Place['params'] }) {
         {tags.map((tag) => (
           <Pick key={tag} label={dimensionName(tag)} by={tag} value={filters[tag]} />
         ))}
-        {(['tool', 'outcome', 'server'] as const).map(
-          (name) =>
-            filters[name] !== undefined && (
-              <Field key={name} label={dimensionName(name)} name={name} value={filters[name]} />
-            ),
-        )}
         {(['api_key', 'virtual_key'] as const).map((name) => (
           <Choice
             key={name}

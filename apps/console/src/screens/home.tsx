@@ -1,7 +1,8 @@
 import type { UsageHours, UsageReport } from '@presign/client';
-import { cents, count, duration, money, percent } from '../data/format.ts';
-import { useByDay, useHours, useRefusals, useUsage } from '../data/queries.ts';
-import { daysOf, type Range, rangeBefore } from '../data/range.ts';
+import { cents, count, dayName, duration, money, percent } from '../data/format.ts';
+import { useByDay, useHours, useRefused, useUsage } from '../data/queries.ts';
+import { type Range, rangeBefore } from '../data/range.ts';
+import type { Refused } from '../data/refusals.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { SpendByDay } from '../parts/by-day.tsx';
 import { CustomerCosts, useMonthCosts } from '../parts/customer-costs.tsx';
@@ -56,17 +57,6 @@ export function Home({ params }: { params: Place['params'] }) {
 /** Rows of a list on this page. */
 const MOST = 8;
 
-/** The most days that refusals are kept for. */
-const REFUSAL_DAYS = 90;
-
-/** The refusals of the shown days, by code. Their days are those of UTC. */
-function useRefused() {
-  const { isLive: _, ...range } = useRange();
-  const days = new Set(daysOf(range));
-  const { data, error } = useRefusals(REFUSAL_DAYS);
-  return { data: data && data.data.filter(({ day }) => days.has(day)), error };
-}
-
 function Figures() {
   const { isLive: _, ...range } = useRange();
   // The sums by customer, which this page shows as well.
@@ -78,7 +68,7 @@ function Figures() {
 function Totals({ total, range }: { total: UsageReport['total']; range: Range }) {
   const before = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
   const { data: hours } = useHours(range);
-  const refused = useRefused().data?.reduce((sum, { calls }) => sum + calls, 0);
+  const { data: refused } = useRefused(useRange());
   const costs = useMonthCosts();
   return (
     <div class="large">
@@ -98,9 +88,9 @@ function Totals({ total, range }: { total: UsageReport['total']; range: Range })
             </a>,
           ],
           [
-            'Refused',
+            'Refused, by days of UTC',
             <a key="refused" href={href('requests', { outcome: 'refused' })}>
-              {refused === undefined ? '…' : percent(refused, refused + total.calls)}
+              {refused ? shareRefused(refused, total.calls) : '…'}
             </a>,
           ],
           ['p95 of a usual hour', hours ? duration(usualP95(hours)) : '…'],
@@ -108,6 +98,12 @@ function Totals({ total, range }: { total: UsageReport['total']; range: Range })
       />
     </div>
   );
+}
+
+/** Calls of a part of a day cannot be compared with the refusals of the whole day. */
+function shareRefused({ data, isExact }: Refused, calls: number): string {
+  const refused = data.reduce((sum, each) => sum + each.calls, 0);
+  return isExact ? percent(refused, refused + calls) : '–';
 }
 
 const Before = ({ now, then }: { now: number; then: number }) => (
@@ -180,18 +176,14 @@ function movedMost(now: Rows, before: Rows): Moved[] {
 
 function Refusals() {
   return (
-    <Answer of={useRefused()}>
-      {(data) => {
-        const codes = [...new Set(data.map(({ code }) => code))].map((code) => ({
-          code,
-          calls: data.reduce((sum, each) => sum + (each.code === code ? each.calls : 0), 0),
-        }));
-        return (
+    <Answer of={useRefused(useRange())}>
+      {({ data, keptFrom }) => (
+        <>
           <Table
             caption="Refusals by code"
-            rows={codes.sort((a, b) => b.calls - a.calls)}
+            rows={byCode(data)}
             keyOf={({ code }) => code}
-            empty="No call was refused."
+            empty={keptFrom === undefined ? 'No call was refused.' : 'No refusal of this time is kept.'}
             columns={[
               {
                 head: 'Code',
@@ -204,8 +196,20 @@ function Refusals() {
               { head: 'Calls', figure: true, cell: ({ calls }) => count(calls) },
             ]}
           />
-        );
-      }}
+          <p class="soft">
+            Refusals are counted by whole days of UTC
+            {keptFrom === undefined ? '' : `, and those before ${dayName(keptFrom)} are no longer counted`}.
+          </p>
+        </>
+      )}
     </Answer>
   );
+}
+
+function byCode(data: Refused['data']) {
+  const codes = [...new Set(data.map(({ code }) => code))].map((code) => ({
+    code,
+    calls: data.reduce((sum, each) => sum + (each.code === code ? each.calls : 0), 0),
+  }));
+  return codes.sort((a, b) => b.calls - a.calls);
 }

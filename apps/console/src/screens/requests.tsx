@@ -1,7 +1,7 @@
 import type { UsageReport } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { count } from '../data/format.ts';
-import { type Filters, useByDay, useCalls, useNames, useRefusals } from '../data/queries.ts';
+import { count, dayName } from '../data/format.ts';
+import { type Filters, useByDay, useCalls, useNames, useRefused } from '../data/queries.ts';
 import { daysOf } from '../data/range.ts';
 import { Page } from '../parts/answer.tsx';
 import { Bars, type Series } from '../parts/by-day.tsx';
@@ -28,10 +28,7 @@ export function Requests({ params }: { params: Place['params'] }) {
         empty="No call fits."
         columns={isEnded(params.outcome) ? [...CALL_COLUMNS, ENDED] : CALL_COLUMNS}
       />
-      <p class="soft">
-        The list has the first ten refused calls of an hour for each URL and code. The chart counts all of
-        them.
-      </p>
+      <p class="soft">The list has the first ten refused calls of an hour for each URL and code.</p>
     </Page>
   );
 }
@@ -92,32 +89,23 @@ const OUTCOMES = [
   ['refunded', 'refunded'],
 ] as const;
 
-/** Filters by which sums can be asked, besides outcome and code. */
-const SUMMED = [
-  'external_user',
-  'model',
-  'provider',
-  'tool',
-  'api_key',
-  'virtual_key',
-  'session_id',
-] as const;
-
 /** Calls of each day by how they ended, and as many links that filter by it. */
 function Outcomes({ params }: { params: Place['params'] }) {
-  const { isLive: _, ...range } = useRange();
-  const filters = Object.fromEntries(SUMMED.flatMap((name) => (params[name] ? [[name, params[name]]] : [])));
-  const { data: report } = useByDay({ range, by: 'outcome', filters });
-  const { data: refusals } = useRefusals(DAYS);
-  if (!report || params.grant_id !== undefined) return null;
+  const { outcome: _, failure, grant_id: grant, ...filters } = params;
+  const isSummed = failure === undefined && grant === undefined;
+  const shown = useRange();
+  const { isLive: _live, ...range } = shown;
+  const { data: report } = useByDay({ range, by: 'outcome', filters }, isSummed);
+  const { data: refused } = useRefused(shown);
+  if (!isSummed) return <p class="soft">Calls are not summed by URL or by code, so there is no chart.</p>;
+  if (!report) return null;
+  const isAll = Object.keys(filters).length === 0;
   const days = daysOf(range);
-  // Refused calls are counted for the account alone, by days of UTC.
-  const isWhole = Object.keys(filters).length === 0;
-  const refused = isWhole ? (refusals?.data ?? []).filter(({ day }) => days.includes(day)) : [];
-  const series = seriesOf(report, days, refused);
-  const facets = series.map(
-    ({ name, values }) => [name, values.reduce((sum, value) => sum + value, 0)] as const,
+  const series = seriesOf(report, days, isAll ? refused?.data : undefined);
+  const [passed = 0, failed = 0, rest = 0] = series.map(({ values }) =>
+    values.reduce((all, each) => all + each, 0),
   );
+  const refusals = isAll && refused?.isExact ? rest : undefined;
   return (
     <>
       <nav aria-label="Outcomes" class="facets">
@@ -125,17 +113,11 @@ function Outcomes({ params }: { params: Place['params'] }) {
           name="all"
           params={params}
           outcome={undefined}
-          calls={facets.reduce((sum, [, calls]) => sum + calls, 0)}
+          calls={refusals === undefined ? undefined : passed + failed + refusals}
         />
-        {facets.map(([name, calls]) => (
-          <Facet
-            key={name}
-            name={name}
-            params={params}
-            outcome={name}
-            calls={name === 'refused' && !isWhole ? undefined : calls}
-          />
-        ))}
+        <Facet name="passed" params={params} outcome="passed" calls={passed} />
+        <Facet name="failed" params={params} outcome="failed" calls={failed} />
+        <Facet name="refused" params={params} outcome="refused" calls={refusals} />
       </nav>
       <Bars
         label={`Requests of each day (${range.zone}) by outcome`}
@@ -143,12 +125,17 @@ function Outcomes({ params }: { params: Place['params'] }) {
         series={series}
         show={count}
       />
+      <p class="soft">
+        {isAll
+          ? 'The chart counts all refused calls, by days of UTC.'
+          : 'Refused calls are counted for the account as a whole, so a chart with a filter lacks them.'}
+        {isAll &&
+          refused?.keptFrom !== undefined &&
+          ` Those before ${dayName(refused.keptFrom)} are no longer counted.`}
+      </p>
     </>
   );
 }
-
-/** The most days that refusals are kept for. */
-const DAYS = 90;
 
 type FacetProps = {
   readonly name: string;
@@ -168,7 +155,12 @@ const Facet = ({ name, params, outcome, calls }: FacetProps) => (
 
 type Counted = { readonly day: string; readonly calls: number };
 
-function seriesOf({ data }: UsageReport, days: readonly string[], refused: readonly Counted[]): Series[] {
+/** Passed and failed calls, and refused ones if they are known. */
+function seriesOf(
+  { data }: UsageReport,
+  days: readonly string[],
+  refused: readonly Counted[] | undefined,
+): Series[] {
   const places = new Map(days.map((day, at) => [day, at]));
   const sum = (rows: readonly { readonly day?: string; readonly calls: number }[]) => {
     const values = days.map(() => 0);
@@ -183,6 +175,6 @@ function seriesOf({ data }: UsageReport, days: readonly string[], refused: reado
   return [
     { name: 'passed', values: sum(passed), color: '#1f8a5b' },
     { name: 'failed', values: sum(failed), color: '#c2571a' },
-    { name: 'refused', values: sum(refused), color: '#9a4fc9' },
+    ...(refused ? [{ name: 'refused', values: sum(refused), color: '#9a4fc9' }] : []),
   ];
 }

@@ -1,0 +1,25 @@
+import type { Refusals } from '@presign/client';
+import { daysOf, type Range } from './range.ts';
+
+const DAY = 86_400;
+
+export type Refused = {
+  /** Those of all days of UTC that the range touches. */
+  readonly data: Refusals['data'];
+  /** Whether these are exactly the refusals of the range. */
+  readonly isExact: boolean;
+  /** The first day of which refusals are kept, if the range begins before it. */
+  readonly keptFrom: string | undefined;
+};
+
+/** The refusals of a range. They are counted by whole days of UTC, and kept for some time. */
+export function refusedIn({ from, data }: Refusals, range: Range, isLive: boolean): Refused {
+  const days = daysOf({ ...range, zone: 'UTC' });
+  const isKept = (days[0] ?? '') >= from;
+  const isWhole = range.from % DAY === 0 && (isLive || range.to % DAY === 0);
+  return {
+    data: data.filter(({ day }) => days.includes(day)),
+    isExact: isKept && isWhole,
+    keptFrom: isKept ? undefined : from,
+  };
+}

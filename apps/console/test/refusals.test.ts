@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { type Range, rangeOf } from '../src/data/range.ts';
+import { refusedIn } from '../src/data/refusals.ts';
+
+const now = Date.parse('2026-11-29T12:00Z') / 1000;
+const refused = (day: string) => ({ day, code: 'rate_limited', calls: 3, names: [] });
+const all = {
+  ...{ from: '2026-09-01', to: '2026-11-29' },
+  data: ['2026-10-31', '2026-11-01', '2026-11-28', '2026-11-29'].map(refused),
+};
+const isLive = (range: Range) => range.to === now;
+const read = (range: Range) => refusedIn(all, range, isLive(range));
+const days = (range: Range) => read(range).data.map(({ day }) => day);
+
+test.each([
+  ['month', ['2026-11-01', '2026-11-28', '2026-11-29']],
+  ['today', ['2026-11-29']],
+  ['2026-10', ['2026-10-31']],
+])('the time %s of UTC has exactly the refusals of its days', (time, expected) => {
+  const range = rangeOf({ time, zone: 'UTC' }, now);
+  expect(days(range)).toEqual(expected);
+  expect(read(range)).toMatchObject({ isExact: true, keptFrom: undefined });
+});
+
+test('a time of parts of days of UTC has the refusals of the whole days, and says that they are not exact', () => {
+  const ofTokyo = rangeOf({ time: 'month', zone: 'Asia/Tokyo' }, now);
+  expect(days(ofTokyo)).toEqual(['2026-10-31', '2026-11-01', '2026-11-28', '2026-11-29']);
+  expect(read(ofTokyo).isExact).toBe(false);
+  const typed = { from: '2026-11-28T00:00Z', to: '2026-11-28T18:00Z', zone: 'UTC' };
+  expect(days(rangeOf(typed, now))).toEqual(['2026-11-28']);
+  expect(read(rangeOf(typed, now)).isExact).toBe(false);
+});
+
+test('a month before the kept refusals has no exact number of them, and not zero', () => {
+  expect(read(rangeOf({ time: '2026-08', zone: 'UTC' }, now))).toEqual({
+    ...{ data: [], isExact: false, keptFrom: '2026-09-01' },
+  });
+});
