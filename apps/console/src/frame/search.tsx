@@ -119,18 +119,24 @@ function useFound(text: string, pages: readonly Page[]): Found[] {
     of: ReadonlyMap<string, string> | undefined,
     to: (id: string) => string,
   ): Found[] => [...(of ?? [])].map(([id, name]) => ({ kind, name, href: to(id) }));
-  if (UUID.test(text)) return idsOf(text.toLowerCase());
-  return [
+  const typed = isReader ? typedCustomer(text, users) : [];
+  if (UUID.test(text)) return [...idsOf(text.toLowerCase()), ...typed];
+  const known = [
     ...pages.map(({ name, path }) => ({ kind: 'page', name, href: href(path) })),
     ...all('customer', users, (user) => hrefOf('customers', user)),
     ...all('model', models, (model) => href('requests', { model })),
     ...named('budget', names?.budget, (id) => hrefOf('limits', id)),
     ...named('API key', names?.api_key, (id) => href('urls', { api_key: id })),
     ...named('virtual key', names?.virtual_key, (id) => href('requests', { virtual_key: id })),
-  ]
-    .filter(fits)
-    .slice(0, MOST_FOUND);
+  ].filter(fits);
+  return [...known.slice(0, MOST_FOUND - typed.length), ...typed];
 }
+
+/** The text as the name of a customer: the suggestions have some of the names alone. */
+const typedCustomer = (text: string, users: readonly string[]): Found[] =>
+  text === '' || users.includes(text)
+    ? []
+    : [{ kind: 'customer, as typed', name: text, href: hrefOf('customers', text) }];
 
 /** An id says nothing of its kind, and each page says if there is no such thing. */
 const idsOf = (id: string): Found[] => [

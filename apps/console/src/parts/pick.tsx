@@ -5,7 +5,7 @@ import { Field } from './form.tsx';
 
 type PickProps = { readonly label: string; readonly by: Dimension; readonly value: string | undefined };
 
-/** A field that suggests the values that calls have. They are read when the reader goes to it. */
+/** A field that suggests values that calls have, read when the reader goes to it. Any other can be typed. */
 export function Pick({ label, by, value }: PickProps) {
   const [isEntered, setEntered] = useState(false);
   const { data: suggested = [] } = useValues(by, isEntered);
