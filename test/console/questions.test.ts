@@ -69,6 +69,7 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     await page.setViewportSize(size);
     await refusals.getByRole('row').nth(1).getByRole('link').first().click();
     await page
+      .locator('p.lead')
       .getByText(/^Refused, because the budget Grace, plan Trial had \$0\.02 left, and the call/)
       .waitFor();
     await page.getByRole('link', { name: 'Grace, plan Trial' }).waitFor();
