@@ -37,8 +37,9 @@ export async function openConsole(
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
-    // A refused request is one line of the browser's, and no error of the page.
-    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) problems.push(message.text());
+    // A request that is refused, or repeated later because the issuer is busy, is one line of the browser's, and no error of the page.
+    if (message.type() === 'error' && !/status of (?:4\d\d|503)/.test(message.text()))
+      problems.push(message.text());
   });
   page.on('request', (request) => {
     const { origin, protocol } = new URL(request.url());
