@@ -17,7 +17,7 @@ const server = serve({
 if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
 const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-// What the page does, with the page's own code.
+// The steps of the page, with the page's own code.
 const issued = await fetch(`${address}/chat-url`, { method: 'POST' });
 assert.equal(issued.status, 200, await issued.clone().text());
 const chat = new Chat(((await issued.json()) as { url: string }).url);

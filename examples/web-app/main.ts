@@ -13,7 +13,7 @@ const server = serve({
 if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
 const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-// What the page does, with the page's own code.
+// The steps of the page, with the page's own code.
 const answer = await fetch(`${address}/chat-url`, { method: 'POST' });
 assert.equal(answer.status, 200, await answer.clone().text());
 const { url } = (await answer.json()) as { url: string };

@@ -66,7 +66,10 @@ describe('an API that begins responses by itself', () => {
   };
 
   test.each<[string, (session: unknown) => unknown]>([
-    ['because it does not do as it is told', (session) => detection(session, { type: 'server_vad' })],
+    [
+      'because it ignores the session that it was sent',
+      (session) => detection(session, { type: 'server_vad' }),
+    ],
     ['after a silence', (session) => detection(session, { create_response: false, idle_timeout_ms: 5_000 })],
     ['as far as is known', () => ({ type: 'realtime' })],
   ])('%s gets no event of a holder, and the socket is cut', async (_why, stated) => {

@@ -14,6 +14,13 @@ export type Column<Row> = {
   readonly actions?: true;
 };
 
+/** A column of figures that sorts the rows. */
+export const figures = <Row,>(
+  head: string,
+  of: (row: Row) => number,
+  show: (figure: number) => ComponentChildren = count,
+): Column<Row> => ({ head, figure: true, cell: (row) => show(of(row)), sort: of });
+
 type TableProps<Row> = {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];

@@ -15,6 +15,7 @@ import { href, hrefOf } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable, Table } from '../parts/table.tsx';
+import { CALLS, COST, INPUT, OUTPUT } from '../parts/usage-columns.ts';
 
 /** One customer: the month, budgets, URLs, the last refusals in words, a statement, and the end of all URLs. */
 export function CustomerPage({ id: user }: { id: string }) {
@@ -168,20 +169,10 @@ function Statement({ user }: { user: string }) {
                 sort: ({ model, tool }) => model ?? tool ?? '',
               },
               { head: 'Provider', cell: ({ provider }) => provider },
-              { head: 'Calls', figure: true, cell: ({ calls }) => count(calls), sort: ({ calls }) => calls },
-              {
-                head: 'Input tokens',
-                figure: true,
-                cell: (row) => count(row.input_tokens),
-                sort: (row) => row.input_tokens,
-              },
-              {
-                head: 'Output tokens',
-                figure: true,
-                cell: (row) => count(row.output_tokens),
-                sort: (row) => row.output_tokens,
-              },
-              { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost },
+              CALLS,
+              INPUT,
+              OUTPUT,
+              COST,
             ]}
           />
         )}

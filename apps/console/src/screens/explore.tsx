@@ -15,6 +15,7 @@ import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, Table } from '../parts/table.tsx';
 import { Totals } from '../parts/totals.tsx';
+import { CALLS, COST, FAILED, INPUT, OUTPUT, USES } from '../parts/usage-columns.ts';
 
 const DIMENSIONS: readonly Dimension[] = [
   ...(['external_user', 'model', 'provider', 'tool', 'day', 'month', 'outcome'] as const),
@@ -107,30 +108,7 @@ function UsageTable({ report: { data, total }, groupBy, filters, zone }: UsageTa
         count(total.output_tokens),
         money(total.cost),
       ]}
-      columns={[
-        ...groups,
-        { head: 'Calls', figure: true, cell: ({ calls }) => count(calls), sort: ({ calls }) => calls },
-        {
-          head: 'Failed',
-          figure: true,
-          cell: (row) => count(row.failed_calls),
-          sort: (row) => row.failed_calls,
-        },
-        { head: 'Uses', figure: true, cell: ({ uses }) => count(uses), sort: ({ uses }) => uses },
-        {
-          head: 'Input tokens',
-          figure: true,
-          cell: (row) => count(row.input_tokens),
-          sort: (row) => row.input_tokens,
-        },
-        {
-          head: 'Output tokens',
-          figure: true,
-          cell: (row) => count(row.output_tokens),
-          sort: (row) => row.output_tokens,
-        },
-        { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost },
-      ]}
+      columns={[...groups, CALLS, FAILED, USES, INPUT, OUTPUT, COST]}
     />
   );
 }
