@@ -118,6 +118,14 @@ const ask = (own: Stack, { path, body, headers = {} }: Way): Promise<Sent> =>
 const remove = (own: Stack, path: string) => send(own, { method: 'DELETE', path: `/v1/${path}` });
 /** Whether so many statements of this stack wait for a lock. */
 const waiting = async (many: number) => (await stack.db.$count(sql`pg_stat_activity`, WAITS)) >= many;
+/** Comes about when so many statements wait. Fails if a request that must wait is answered first, and says how. */
+const untilWaiting = (many: number, asked: Promise<Sent>) =>
+  Promise.race([
+    eventually(() => waiting(many)),
+    asked.then(({ status, text }) => {
+      throw new Error(`answered before it waited: ${status} ${text}`);
+    }),
+  ]);
 const WAITS = sql`datname = current_database() and wait_event_type = 'Lock'`;
 
 /** The codes of the refusals of all URLs of an answer, or `passed`. */
@@ -147,7 +155,7 @@ onServer('a request that is under way when its API key ends', () => {
       const answered = deferred();
       await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {
         issued = ask(own, asked);
-        await eventually(() => waiting(1));
+        await untilWaiting(1, issued);
         expect((await remove(admin, `api-keys/${own.keyId}`)).status).toBe(204);
         revoked = remove(admin, `sessions?api_key=${own.keyId}`);
         void revoked.then(answered.resolve);
@@ -194,7 +202,7 @@ onServer('a request that is under way when its API key ends', () => {
     let asked: Promise<Sent> | undefined;
     await holding(sql`select from ${table} where id = ${id} for update`, async (then) => {
       asked = ask();
-      await eventually(() => waiting(1));
+      await untilWaiting(1, asked);
       then.push(ends(id));
     });
     const answer = await asked;
@@ -225,7 +233,7 @@ onServer('a request that is under way when its API key ends', () => {
       let issued: Promise<Sent> | undefined;
       await holding(sql`select from ${apiKeys} where id = ${own.keyId} for update`, async (then) => {
         issued = ask(own, asked);
-        await eventually(() => waiting(1));
+        await untilWaiting(1, issued);
         const changed = { ...set, revision: 2 };
         then.push(stack.db.update(apiKeys).set(changed).where(eq(apiKeys.id, own.keyId)).getSQL());
       });
@@ -305,7 +313,7 @@ onServer('a request that is under way when its API key ends', () => {
       let made: Promise<Sent> | undefined;
       await holding(sql`select from ${apiKeys} where id = ${admin.keyId} for update`, async (then) => {
         made = send(admin, asked);
-        await eventually(() => waiting(1));
+        await untilWaiting(1, made);
         const lost = { scopes: ['read'], revision: 2 };
         then.push(stack.db.update(apiKeys).set(lost).where(eq(apiKeys.id, admin.keyId)).getSQL());
       });
@@ -361,7 +369,7 @@ onServer('a request that is under way when its API key ends', () => {
     let issued: Promise<Sent> | undefined;
     await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {
       issued = ask(own, { path: '/v1/presign', body: { ...OF_KEY, virtual_key } });
-      await eventually(() => waiting(1));
+      await untilWaiting(1, issued);
       expect((await remove(admin, `virtual-keys/${virtual_key}`)).status).toBe(204);
     });
     const url = await issued;
