@@ -7,14 +7,17 @@ import { expect, test } from 'vitest';
 const docs = new URL('../../docs/', import.meta.url);
 
 // docs/reference/openapi.json: test/issuer/openapi.test.ts.
-test.each(['configuration', 'errors'])('docs/reference/%s.md is what its generator prints', (page) => {
-  const script = fileURLToPath(new URL(`generate-${page}.ts`, docs));
-  const { stdout, stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script], {
-    encoding: 'utf8',
-  });
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(readFileSync(new URL(`reference/${page}.md`, docs), 'utf8')).toBe(stdout);
-});
+test.each(['configuration', 'errors', 'security-tests'])(
+  'docs/reference/%s.md is what its generator prints',
+  (page) => {
+    const script = fileURLToPath(new URL(`generate-${page}.ts`, docs));
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script], {
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(new URL(`reference/${page}.md`, docs), 'utf8')).toBe(stdout);
+  },
+);
 
 test('the table of Redis keys names every field that a script uses', () => {
   const script = fileURLToPath(new URL('generate-redis-keys.ts', docs));

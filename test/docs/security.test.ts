@@ -1,51 +1,52 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { type SecurityTests, statementsOf } from '../../docs/security-statements.ts';
+
+// That docs/reference/security-tests.md is what its generator prints: generated.test.ts.
 
 const ROOT = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('SECURITY.md', ROOT), 'utf8');
-
-/** A link to a test: its file, and in the link's title the name of the test. */
-const TEST_LINK = /\]\((\S+\.test\.ts) "([^)]+)"\)/g;
-
-const bullets = ['Promised', 'Not promised'].flatMap((heading) =>
-  bulletsOf(heading).map((bullet) => ({
-    name: /\*\*(.+?)\*\*/s.exec(bullet)?.[1]?.replace(/\s+/g, ' ') ?? bullet,
-    links: Array.from(bullet.matchAll(TEST_LINK), ([, file = '', title = '']) => ({ file, title })),
-  })),
+const { statements, attacks }: SecurityTests = JSON.parse(
+  readFileSync(new URL('docs/security-tests.json', ROOT), 'utf8'),
 );
+const stated = ['Promised', 'Not promised'].map((heading) => statementsOf(page, heading));
 
-test('the page has promises and non-promises', () => {
-  expect(bulletsOf('Promised').length).toBeGreaterThan(10);
-  expect(bulletsOf('Not promised').length).toBeGreaterThan(10);
+test('each item below "Promised" and "Not promised" begins with a bold statement', () => {
+  const items = ['Promised', 'Not promised'].map(
+    (heading) =>
+      page
+        .split(/^## /m)
+        .find((text) => text.startsWith(`${heading}\n`))
+        ?.match(/^- /gm)?.length,
+  );
+  expect(items).toEqual(stated.map(({ length }) => length));
+  for (const { length } of stated) expect(length).toBeGreaterThan(10);
 });
 
-test.each(bullets)('"$name" links to a test that exists', ({ links }) => {
-  expect(links).not.toEqual([]);
-  expect(links.filter((link) => !isTest(link))).toEqual([]);
+test('SECURITY.md has exactly the statements whose tests are listed', () => {
+  expect(Object.keys(statements).toSorted()).toEqual(stated.flat().toSorted());
 });
 
-test('each attack links to a test that exists', () => {
-  const links = Array.from((page.split(/^## Attacks$/m)[1] ?? '').matchAll(TEST_LINK));
-  const rows = (page.split(/^## Attacks$/m)[1] ?? '').split('\n').filter((line) => line.startsWith('| '));
-  expect(links.length).toBeGreaterThanOrEqual(rows.length - 2);
-  expect(links.filter(([, file = '', title = '']) => !isTest({ file, title }))).toEqual([]);
+test.each(Object.entries(statements))('"%s" has tests, and each exists', (_, tests) => {
+  expect(tests).not.toEqual([]);
+  expect(tests.filter((each) => !isTest(each))).toEqual([]);
+});
+
+test('each attack has tests, and each exists', () => {
+  const rows = Object.values(attacks).flat();
+  expect(rows.length).toBeGreaterThan(40);
+  expect(rows.filter(({ tests }) => tests.length === 0)).toEqual([]);
+  expect(rows.flatMap(({ tests }) => tests).filter((each) => !isTest(each))).toEqual([]);
 });
 
 test('a test that does not exist is noticed', () => {
-  expect(isTest({ file: 'test/e2e/no-such.test.ts', title: 'limits' })).toBe(false);
-  expect(isTest({ file: 'test/e2e/limits.test.ts', title: 'no such test' })).toBe(false);
+  expect(isTest('test/e2e/no-such.test.ts > limits')).toBe(false);
+  expect(isTest('test/e2e/limits.test.ts > no such test')).toBe(false);
 });
 
-function bulletsOf(heading: string): readonly string[] {
-  const section = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  return section
-    .split(/^### .*$/m)
-    .flatMap((part) => part.split(/^- /m).slice(1))
-    .filter((bullet) => bullet.trim() !== '');
-}
-
 /** Whether the file names a test so: as a whole text, in any quotes. */
-function isTest({ file, title }: { readonly file: string; readonly title: string }): boolean {
+function isTest(named: string): boolean {
+  const [file = '', title = ''] = named.split(/ > (.*)/s);
   const url = new URL(file, ROOT);
   if (!existsSync(url)) return false;
   const source = readFileSync(url, 'utf8').replaceAll("\\'", "'");
