@@ -2,18 +2,28 @@
 // Run: npx tsx docs/generate-security-tests.ts > docs/reference/security-tests.md
 import { readdirSync, readFileSync } from 'node:fs';
 import { markdownTable } from './markdown-table.ts';
-import { type SecurityTests, statementsOf } from './security-statements.ts';
 
 const ROOT = new URL('../', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8');
+
+/** docs/security-tests.json: each test is `its file > its title`. */
+type SecurityTests = {
+  /** The tests of each statement of SECURITY.md, by its heading. */
+  readonly statements: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  /** Attempts, by their target. */
+  readonly attacks: Readonly<Record<string, readonly Attack[]>>;
+};
+
+type Attack = { readonly attack: string; readonly stops: string; readonly tests: readonly string[] };
+
 const { statements, attacks }: SecurityTests = JSON.parse(read('docs/security-tests.json'));
 
 /** Test files of attacks, whatever else tests them. */
 const SECURITY_FILE = /\.security\.test\.ts$|^test\/attacks\/[\w-]+\.test\.ts$/;
 
-const SECTIONS = ['Promised', 'Not promised'].map((heading) => {
-  const items = statementsOf(read('SECURITY.md'), heading).map(
-    (name) => `**${name}**\n\n${(statements[name] ?? []).map((test) => `- ${linkTo(test)}`).join('\n')}`,
+const SECTIONS = Object.entries(statements).map(([heading, tests]) => {
+  const items = Object.entries(tests).map(
+    ([name, each]) => `**${name}**\n\n${each.map((test) => `- ${linkTo(test)}`).join('\n')}`,
   );
   return `## ${heading}\n\n${items.join('\n\n')}`;
 });
@@ -23,11 +33,11 @@ const ATTACKS = Object.entries(attacks).map(([asset, rows]) => {
   return `### ${capitalized(asset)}\n\n${markdownTable(['Attack', 'What stops it', 'Tests'], cells)}`;
 });
 
-const named = new Set(
-  [...Object.values(statements), ...Object.values(attacks).flatMap((rows) => rows.map(({ tests }) => tests))]
-    .flat()
-    .map((test) => test.split(' > ', 1)[0]),
-);
+const tests = [
+  Object.values(statements).map((each) => Object.values(each)),
+  Object.values(attacks).map((rows) => rows.map((row) => row.tests)),
+];
+const named = new Set(tests.flat(4).map((test) => test.split(' > ', 1)[0]));
 const OTHERS = testFiles()
   .filter((file) => SECURITY_FILE.test(file) && !named.has(file))
   .map((file) => `- [${file}](../../${file})`);
