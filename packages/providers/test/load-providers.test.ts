@@ -48,13 +48,20 @@ describe('a providers file', () => {
   });
 
   it('states the context windows of models that are its own, so that input outside of a body has a bound', () => {
-    const windows = { 'model-x': 32_000 };
+    const [row, thinking] = [
+      { window: 32_000, output: 4_000, thinks: false },
+      { window: 9, output: 8 },
+    ];
+    const windows = { 'model-x': 32_000, 'model-z': row, 'model-t': thinking };
     const provider = load({
       acme: { extends: 'openai', base_url: 'https://a.example', context_windows: windows },
     }).get('acme');
     if (!provider) throw new Error('no provider');
     const unknown = { contextWindow: undefined, maxOutput: undefined, reasoning: true };
     expect(modelFacts(provider, 'model-x')).toEqual({ ...unknown, contextWindow: 32_000 });
+    const known = { contextWindow: 32_000, maxOutput: 4_000, reasoning: false };
+    expect(modelFacts(provider, 'model-z')).toEqual(known);
+    expect(modelFacts(provider, 'model-t')).toEqual({ contextWindow: 9, maxOutput: 8, reasoning: true });
     for (const other of ['gpt-4o', 'model-y', 'constructor'])
       expect(modelFacts(provider, other)).toEqual(unknown);
   });
@@ -160,6 +167,11 @@ describe('a providers file', () => {
     ['a price beyond exact integers', priced({ output: 2 ** 53 }), 'acme.pricing.x.output'],
     ['a window of a built-in', { groq: { context_windows: { x: 1 } } }, 'groq.context_windows'],
     ['a window of nothing', acme({ context_windows: { x: 0 } }), 'acme.context_windows.x'],
+    [
+      'a window that is no count',
+      acme({ context_windows: { x: { window: '1', output: 1 } } }),
+      'acme.context_windows.x',
+    ],
     ['a price as text', priced({ cache_read: '1' }), 'acme.pricing.x.cache_read'],
     ['an unknown rate', priced({ cached: 1 }), 'acme.pricing.x.cached'],
     ['a price without a rate', acme({ pricing: { x: {} } }), 'acme.pricing.x: expected at least one rate'],

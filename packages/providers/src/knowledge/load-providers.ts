@@ -8,7 +8,7 @@ import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../fa
 import { isJsonObject } from '../json.ts';
 import { printable } from '../kept/listed.ts';
 import { checkCallPath } from '../path.ts';
-import type { ModelRows, Provider } from '../provider.ts';
+import type { ModelRow, ModelRows, Provider } from '../provider.ts';
 import { isCostlyCount } from '../usage/costly-counts.ts';
 import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
 import { strictest, type VendorRules } from '../vendor-rules.ts';
@@ -122,6 +122,11 @@ const HARMLESS_MAX = 32;
 /** So many deployments are enough for any resource. */
 const DEPLOYMENTS_MAX = 1_000;
 
+const tokens = z.int('expected a whole number of tokens').min(1, 'expected at least 1');
+
+/** The window of a model, and the most that it writes. A model thinks unless it is known not to. */
+const modelWindow = z.strictObject({ window: tokens, output: tokens, thinks: z.boolean().default(true) });
+
 const namedPlace = z
   .string()
   .max(PLACE_LENGTH, `expected at most ${PLACE_LENGTH} characters`)
@@ -167,7 +172,7 @@ const entrySchema = z.strictObject({
     .transform((prices) => new Map(Object.entries(prices)))
     .optional(),
   context_windows: z
-    .record(z.string().min(1), z.int('expected a whole number of tokens').min(1, 'expected at least 1'))
+    .record(z.string().min(1), z.union([tokens, modelWindow]))
     .transform((windows) => new Map(Object.entries(windows)))
     .optional(),
   answer_headers: z
@@ -228,9 +233,16 @@ function providerOf(
   };
 }
 
-/** Only the window is known: such a model may write as much as fits, and may think. */
-const rowsWith = (windows: ReadonlyMap<string, number>): ModelRows =>
-  Object.fromEntries([...windows].map(([model, window]) => [model, [window, undefined, 'thinks']]));
+/** If only the window is known, a model may write as much as fits, and may think. */
+const rowsWith = (windows: ReadonlyMap<string, number | z.infer<typeof modelWindow>>): ModelRows =>
+  Object.fromEntries(
+    [...windows].map(([model, row]): [string, ModelRow] => [
+      model,
+      typeof row === 'number'
+        ? [row, undefined, 'thinks']
+        : [row.window, row.output, row.thinks ? 'thinks' : undefined],
+    ]),
+  );
 
 /** A provider at an address of the operator. Another server than the vendor's own may not do what is known of those. */
 function movedTo(address: string, { originIn: _, isOwnHost, ...fixed }: Provider): Provider {
