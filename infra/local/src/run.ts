@@ -24,7 +24,7 @@ import { lockFolder } from './engines/lock-folder.ts';
 import type { LocalEnv } from './env.ts';
 import { startSandboxLlm } from './sandbox/llm.ts';
 import { startSandboxMcp } from './sandbox/mcp.ts';
-import { SANDBOX_MODELS, SANDBOX_PRICES, SANDBOX_WINDOW } from './sandbox/reply.ts';
+import { SANDBOX_MODELS, SANDBOX_PRICES, SANDBOX_VOICE, SANDBOX_WINDOW } from './sandbox/reply.ts';
 import { writeSample } from './sandbox/sample.ts';
 
 /** Issuer and gateway in one process. */
@@ -212,8 +212,11 @@ async function startSandbox(env: LocalEnv, closers: Closer[]) {
 const sandboxProvider = (baseUrl: string): object => ({
   extends: ['openai', 'anthropic'],
   base_url: baseUrl,
-  pricing: SANDBOX_PRICES,
-  context_windows: Object.fromEntries(SANDBOX_MODELS.map((model) => [model, SANDBOX_WINDOW])),
+  pricing: { ...SANDBOX_PRICES, [SANDBOX_VOICE.model]: SANDBOX_VOICE.price },
+  context_windows: {
+    ...Object.fromEntries(SANDBOX_MODELS.map((model) => [model, SANDBOX_WINDOW])),
+    [SANDBOX_VOICE.model]: SANDBOX_VOICE.facts,
+  },
 });
 
 /** The operator's providers and the sandbox, as the gateway and the issuer take them. */

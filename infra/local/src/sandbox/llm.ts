@@ -1,16 +1,18 @@
 import { once } from 'node:events';
 import { serve, upgradeWebSocket, type WebSocketServerLike } from '@hono/node-server';
-import { type Context, Hono } from 'hono';
+import { type Context, Hono, type Next } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import { WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { chatCompletions, embeddings, openaiError, openaiModels } from './openai.ts';
+import { RealtimeSession } from './realtime.ts';
 import {
   Content,
   composeReply,
   countTokens,
   endpoint,
   SANDBOX_MODELS,
+  SANDBOX_VOICE,
   type SandboxAnswer,
   type SandboxEvent,
   type SandboxRefusal,
@@ -30,8 +32,8 @@ export type SandboxLlm = {
 
 /**
  * Starts an LLM provider that needs no network and no account, for a first try and for tests. It speaks the
- * dialects of OpenAI (chat completions, responses, embeddings) and Anthropic (messages), streamed or not, responses over a
- * WebSocket, too, and takes any key that begins with `sk-sandbox`.
+ * dialects of OpenAI (chat completions, responses, embeddings) and Anthropic (messages), streamed or not, responses and
+ * Realtime over a WebSocket, and takes any key that begins with `sk-sandbox`.
  */
 export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Promise<SandboxLlm> {
   let calls = 0;
@@ -97,6 +99,19 @@ function createSandbox(nextId: () => string): Hono {
       return { onMessage: ({ data }, socket) => onMessage(data, socket) };
     }),
   );
+  app.get(
+    '/v1/realtime',
+    async (c, next) => (hasKey(c) ? voiceOf(c, next, nextId) : refuse(c, NO_KEY, nextId())),
+    upgradeWebSocket(() => {
+      let session: RealtimeSession | undefined;
+      return {
+        onOpen: (_event, socket) => {
+          session = new RealtimeSession(SANDBOX_VOICE.model, socket, nextId, PAUSE_BETWEEN_EVENTS_MS);
+        },
+        onMessage: ({ data }) => session?.take(data),
+      };
+    }),
+  );
   for (const [path, answer] of Object.entries(all)) {
     app.post(path, async (c) => {
       const id = nextId();
@@ -110,6 +125,14 @@ function createSandbox(nextId: () => string): Hono {
     return refuse(c, { refused: 'unknown_path', message }, nextId());
   });
   return app;
+}
+
+/** Refuses a session of another model. */
+async function voiceOf(c: Context, next: Next, nextId: () => string): Promise<Response | undefined> {
+  const model = c.req.query('model') ?? '';
+  if (model === SANDBOX_VOICE.model) return void (await next());
+  const message = `The model '${model}' does not exist: the sandbox speaks as ${SANDBOX_VOICE.model}`;
+  return refuse(c, { refused: 'unknown_model', message, param: 'model' }, nextId());
 }
 
 const INVALID_JSON = Symbol('invalid JSON');

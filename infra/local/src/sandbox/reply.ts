@@ -30,6 +30,13 @@ export const SANDBOX_MODELS = Object.keys(SANDBOX_PRICES);
 /** The tokens that each of them reads at most, as `PROVIDERS_FILE` states it. */
 export const SANDBOX_WINDOW = 128_000;
 
+/** The model of Realtime sessions, with the price and the bounds of OpenAI's (developers.openai.com/api/docs/models/gpt-realtime, 2026-11-29). */
+export const SANDBOX_VOICE = {
+  model: 'gpt-realtime',
+  price: { input: 4_000_000, input_audio: 32_000_000, output: 16_000_000, output_audio: 64_000_000 },
+  facts: { window: 32_768, output: 4_096, thinks: false },
+} as const;
+
 /** A message's content in every dialect: text, or parts of which some have text. */
 export const Content = z
   .union([z.string(), z.array(z.looseObject({ text: z.string().nullish() }))])
@@ -40,16 +47,22 @@ export const Content = z
  * 4 bytes of UTF-8, the last one perhaps fewer.
  */
 export function composeReply(texts: string[], maxTokens: number | null | undefined): SandboxReply {
-  const whole = `This is the sandbox, no model was asked. You said: ${(texts.at(-1) ?? '').slice(0, 500)}`;
+  const whole = `${SANDBOX_SAYS} You said: ${(texts.at(-1) ?? '').slice(0, 500)}`;
   const text = maxTokens == null ? whole : firstBytes(whole, maxTokens * BYTES_A_TOKEN);
   return {
     text,
-    pieces: text.match(/\S+\s*|\s+/g) ?? [],
+    pieces: piecesOf(text),
     inputTokens: countTokens(texts),
     outputTokens: countTokens([text]),
     isCut: text.length < whole.length,
   };
 }
+
+/** How each answer begins. */
+export const SANDBOX_SAYS = 'This is the sandbox, no model was asked.';
+
+/** A text in words. */
+export const piecesOf = (text: string): string[] => text.match(/\S+\s*|\s+/g) ?? [];
 
 export function countTokens(texts: string[]): number {
   return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN), 0);
