@@ -3,8 +3,9 @@ import type { PresignAnswer } from '../generated/types.ts';
 import { type Dollars, microdollars } from './dollars.ts';
 import type { CallOptions, ChangeOptions, IssueOptions, Presign } from './methods.ts';
 import { failed } from './presign-error.ts';
+import { keepRequestId } from './request-ids.ts';
 import { withClients } from './sdk-clients.ts';
-import { type Answered, type Fetch, type Request, sendRequest } from './send-request.ts';
+import { type Answered, type Attempt, type Fetch, type Request, sendRequest } from './send-request.ts';
 
 export type PresignOptions = {
   /** Address of the issuer. It may have a path prefix. */
@@ -17,6 +18,8 @@ export type PresignOptions = {
   readonly maxRetries?: number | undefined;
   /** Milliseconds that each attempt may take. Default 30,000. */
   readonly timeoutMs?: number | undefined;
+  /** Called after each attempt of a request, for logs and metrics. An error that it throws is ignored. */
+  readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
 };
 
 /**
@@ -31,6 +34,7 @@ export function createPresign(options: PresignOptions): Presign {
     apiKey,
     // Looked up for each request, and called without `this`, as browsers require.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
+    onAttempt: options.onAttempt,
     ...readPatience(options, { maxRetries: 2, timeoutMs: 30_000 }),
   };
   const method =
@@ -74,7 +78,7 @@ function readAnswer(request: Request, { status, type, requestId, text }: Answere
   if (status === 204) return undefined;
   if (type === 'text/csv' || type === 'application/x-ndjson') return text;
   try {
-    return JSON.parse(text) as unknown;
+    return keepRequestId(JSON.parse(text) as unknown, requestId);
   } catch {
     throw failed('unexpected_answer', request, undefined, { status, requestId });
   }

@@ -17,6 +17,7 @@ export {
   TimedOutError,
   UnexpectedAnswerError,
 } from './presign-error.ts';
+export { requestIdOf } from './request-ids.ts';
 export type { IssuedUrl } from './sdk-clients.ts';
 export {
   anthropicOptions,
@@ -26,6 +27,7 @@ export {
   mcpConfig,
   openaiOptions,
 } from './sdk-options.ts';
+export type { Attempt } from './send-request.ts';
 export { MCP_TOOLS } from './tool-settings.ts';
 export {
   verifyWebhook,

@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../generated/types.ts';
-import { failed, type PresignError, refused } from './presign-error.ts';
+import { type ErrorCode, failed, type PresignError, refused } from './presign-error.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -8,6 +8,24 @@ export type Settings = {
   readonly fetch: Fetch;
   readonly maxRetries: number;
   readonly timeoutMs: number;
+  readonly onAttempt: ((attempt: Attempt) => void) | undefined;
+};
+
+/** One attempt of a request. It has no value of the request: no key, id, URL or body. */
+export type Attempt = {
+  /** Method and path of the operation, such as `GET /v1/sessions/{id}`. */
+  readonly operation: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** Undefined if there was no answer. */
+  readonly status: number | undefined;
+  /** Undefined after a success. */
+  readonly code: ErrorCode | undefined;
+  /** The id of the request in the issuer's log. */
+  readonly requestId: string | undefined;
+  readonly durationMs: number;
+  /** The wait before the next attempt. Undefined if there is none. */
+  readonly retryInMs: number | undefined;
 };
 
 export type Request = {
@@ -47,12 +65,33 @@ type Unanswered = {
  */
 export async function sendRequest(settings: Settings, request: Request): Promise<Answered> {
   for (let retries = 0; ; retries++) {
+    const startedAt = performance.now();
     const outcome = await attempt(settings, request);
-    if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) return outcome;
-    const delayMs = retries < settings.maxRetries ? retryDelayMs(outcome, request, retries) : undefined;
-    if (delayMs === undefined) throw errorOf(outcome, request, settings.apiKey);
+    const durationMs = performance.now() - startedAt;
+    const isSuccess = outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300;
+    const error = isSuccess ? undefined : errorOf(outcome, request, settings.apiKey);
+    const delayMs =
+      error && retries < settings.maxRetries ? retryDelayMs(outcome, request, retries) : undefined;
+    report(settings, {
+      operation: request.what,
+      attempt: retries + 1,
+      status: outcome.kind === 'answered' ? outcome.status : undefined,
+      code: error?.code,
+      requestId: outcome.kind === 'answered' ? outcome.requestId : undefined,
+      durationMs,
+      retryInMs: delayMs,
+    });
+    if (isSuccess) return outcome;
+    if (delayMs === undefined) throw error;
     await sleep(delayMs, request.signal);
   }
+}
+
+/** A hook that fails must not lose the answer, such as a URL that was issued. */
+function report({ onAttempt }: Settings, attempt: Attempt): void {
+  try {
+    onAttempt?.(attempt);
+  } catch {}
 }
 
 function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignError {

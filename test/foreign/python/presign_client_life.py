@@ -5,7 +5,9 @@ import base64
 import hmac
 import inspect
 import json
+import logging
 import pickle
+import socket
 import sys
 import threading
 import time
@@ -184,6 +186,48 @@ async def retries(client):
             assert key == "" or key not in str(error)
 
 
+class Lines(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(f"{record.levelname} {record.getMessage()}")
+
+
+async def attempts(client):
+    seen_as = [(status, {**headers, "x-request-id": f"request-{n}"}, text) for n, (status, headers, text) in enumerate([(503, {}, ""), ISSUED])]
+    server, log, lines = Server(*seen_as), logging.getLogger("presign_client"), Lines()
+    log.addHandler(lines)
+    log.setLevel(logging.DEBUG)
+    presign = client(server.url, "sk-key")
+    issued = await Either(presign).presign(**CHAT, idempotency_key="order-7")
+    log.removeHandler(lines)
+    assert issued.request_id == presign_client.request_id_of(issued.answer) == "request-1"
+    assert list(issued.answer) == ["url"] and presign_client.request_id_of(dict(issued.answer)) is None
+    first, second = lines.lines
+    assert first.startswith("INFO POST /v1/presign: attempt 1, 503 after ") and ", request_id request-0, again in " in first
+    assert second.startswith("DEBUG POST /v1/presign: attempt 2, 200 after ") and second.endswith(", request_id request-1")
+    for secret in ("sk-key", "sk-sandbox", "/llm/t/", "order-7", "127.0.0.1"):
+        assert secret not in first + second
+    away = Server((503, {}, ""))
+    patient = client(away.url, "sk-key")
+    await refusal_of(Either(patient.with_options(max_retries=0)).presign(**CHAT))
+    assert len(away.seen) == 1
+    await refusal_of(Either(patient).presign(**CHAT))
+    assert len(away.seen) == 4
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        waits = client(f"http://127.0.0.1:{silent.getsockname()[1]}", "sk-key")
+        late = await refusal_of(Either(waits.with_options(timeout=0.01, max_retries=0)).presign(**CHAT))
+        assert type(late) is presign_client.TimedOutError
+    for wrong in ({"timeout": 0}, {"max_retries": -1}):
+        try:
+            patient.with_options(**wrong)
+            raise AssertionError(f"{wrong} was accepted")
+        except ValueError:
+            pass
+
+
 async def webhooks(presign):
     receiver = Server((204, {}, ""))
     hook = await presign.create_webhook(url=receiver.url, events=["grant.threshold"])
@@ -244,6 +288,7 @@ async def main():
         await refusals(presign)
         await repeats(presign)
         await retries(client)
+        await attempts(client)
         await webhooks(presign)
         await presign.close()
         print(client.__name__)

@@ -21,11 +21,15 @@ assert_type([row for row in presign.usage(group_by=["model", "metadata.team"])],
 assert_type(presign.list_calls(format="csv"), str)
 assert_type(presign.list_calls(limit=3), CallPage)
 assert_type(presign.list_calls()["data"][0]["model"], str | None)
+assert_type(presign.with_options(timeout=5, max_retries=0), presign_client.Presign)
+assert_type(issued.request_id, str | None)
+assert_type(presign_client.request_id_of(presign.list_calls()), str | None)
 
 presign.presign(provder="openai", path="/v1/a")  # type: ignore[call-arg]
 presign.presign(path="/v1/a")  # type: ignore[call-arg]
 presign.presign(provider="openai", path="/v1/a", max_uses="3")  # type: ignore[arg-type]
 presign.calls(outcome="paid")  # type: ignore[arg-type]
+presign.with_options(timeout="5")  # type: ignore[arg-type]
 presign.list_calls()["rows"]  # type: ignore[typeddict-item]
 
 

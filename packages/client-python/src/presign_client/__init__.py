@@ -17,6 +17,7 @@ from ._errors import (
     UnexpectedAnswerError,
 )
 from ._issued import Issued, IssuedBundle
+from ._request import request_id_of
 from ._webhooks import WebhookEvent, WebhookVerificationError, verify_webhook
 
 __all__ = [
@@ -40,5 +41,6 @@ __all__ = [
     "WebhookEvent",
     "WebhookVerificationError",
     "microdollars",
+    "request_id_of",
     "verify_webhook",
 ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -12,14 +13,14 @@ from typing_extensions import Self, Unpack
 from ._dollars import Dollars
 from ._issued import Issued, IssuedBundle
 from ._operations import AsyncOperations, Operations
-from ._request import Outcome, Request, error_of, read_answer, retry_delay, unanswered, write_request
+from ._request import Outcome, Request, error_of, log_attempt, read_answer, retry_delay, unanswered, write_request
 from .models import McpPresignRequest, PresignRequest
 
 
 class _Settings:
     """What both clients are made of. It shows no API key when it is printed."""
 
-    def __init__(self, url: str, api_key: str, max_retries: int) -> None:
+    def __init__(self, url: str, api_key: str, max_retries: int, timeout: float | None = None) -> None:
         if not re.fullmatch(r"https?://[^\s?#@]+", url):
             raise ValueError("url: expected an http or https URL.")
         # The error of a header that cannot be sent would quote the key.
@@ -29,7 +30,15 @@ class _Settings:
             raise ValueError("max_retries: expected 0 or more.")
         self.url = url.rstrip("/")
         self.api_key = api_key
+        if timeout is not None and not timeout > 0:
+            raise ValueError("timeout: expected more than 0 seconds.")
         self.max_retries = max_retries
+        self.timeout = timeout
+        """None: that of the HTTP client."""
+
+    def patient(self, max_retries: int | None, timeout: float | None) -> _Settings:
+        retries = self.max_retries if max_retries is None else max_retries
+        return _Settings(self.url, self.api_key, retries, self.timeout if timeout is None else timeout)
 
     def of_request(self, request: Request) -> Mapping[str, Any]:
         """The arguments with which httpx sends it."""
@@ -42,11 +51,13 @@ class _Settings:
             "headers": {**request.headers, **fixed},
             # The body may contain a provider's key, which must not be sent to another address.
             "follow_redirects": False,
+            "timeout": httpx.USE_CLIENT_DEFAULT if self.timeout is None else self.timeout,
         }
 
-    def delay(self, request: Request, outcome: Outcome, retries: int) -> float:
+    def delay(self, request: Request, outcome: Outcome, retries: int, seconds: float) -> float:
         """The seconds before the next attempt. It raises the error of the last one."""
         delay = retry_delay(request, outcome, retries) if retries < self.max_retries else None
+        log_attempt(request, outcome, retries + 1, seconds, delay)
         if delay is None:
             raise error_of(request, outcome, self.api_key)
         return delay
@@ -94,6 +105,12 @@ class Presign(Operations):
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
         return IssuedBundle(self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
 
+    def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
+        """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""
+        other = copy.copy(self)
+        other._settings = self._settings.patient(max_retries, timeout)
+        return other
+
     def close(self) -> None:
         self._http.close()
 
@@ -107,10 +124,13 @@ class Presign(Operations):
         request = write_request(self._settings.url, method, path, values, **parts)
         retries = 0
         while True:
+            started = time.monotonic()
             outcome = self._attempt(request)
+            seconds = time.monotonic() - started
             if isinstance(outcome, httpx.Response) and outcome.is_success:
+                log_attempt(request, outcome, retries + 1, seconds, None)
                 return read_answer(request, outcome)
-            time.sleep(self._settings.delay(request, outcome, retries))
+            time.sleep(self._settings.delay(request, outcome, retries, seconds))
             retries += 1
 
     def _attempt(self, request: Request) -> Outcome:
@@ -164,6 +184,12 @@ class AsyncPresign(AsyncOperations):
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
         return IssuedBundle(await self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
 
+    def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
+        """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""
+        other = copy.copy(self)
+        other._settings = self._settings.patient(max_retries, timeout)
+        return other
+
     async def close(self) -> None:
         await self._http.aclose()
 
@@ -177,10 +203,13 @@ class AsyncPresign(AsyncOperations):
         request = write_request(self._settings.url, method, path, values, **parts)
         retries = 0
         while True:
+            started = time.monotonic()
             outcome = await self._attempt(request)
+            seconds = time.monotonic() - started
             if isinstance(outcome, httpx.Response) and outcome.is_success:
+                log_attempt(request, outcome, retries + 1, seconds, None)
                 return read_answer(request, outcome)
-            await asyncio.sleep(self._settings.delay(request, outcome, retries))
+            await asyncio.sleep(self._settings.delay(request, outcome, retries, seconds))
             retries += 1
 
     async def _attempt(self, request: Request) -> Outcome:

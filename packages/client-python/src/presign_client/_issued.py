@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from typing_extensions import TypedDict
 
 from . import models
+from ._request import request_id_of
 from .models import McpPresignAnswer, McpServerUrl, PresignAnswer
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Issued:
     def expires_at(self) -> int:
         """Unix time in seconds."""
         return self.answer["expires_at"]
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request in the issuer's log."""
+        return request_id_of(self.answer)
 
     @property
     def warnings(self) -> list[models.Warning]:
@@ -165,6 +171,11 @@ class IssuedBundle:
     def expires_at(self) -> int:
         """Unix time in seconds."""
         return self.answer["expires_at"]
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request in the issuer's log."""
+        return request_id_of(self.answer)
 
     @property
     def warnings(self) -> list[models.Warning]:

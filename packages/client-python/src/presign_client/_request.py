@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import re
 import uuid
@@ -23,6 +24,8 @@ from ._errors import (
     TimedOutError,
     UnexpectedAnswerError,
 )
+
+_LOG = logging.getLogger("presign_client")
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,17 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+class Answer(dict[str, Any]):
+    """The fields of an answer, and the id of its request."""
+
+    request_id: str | None = None
+
+
+def request_id_of(answer: Mapping[str, Any]) -> str | None:
+    """The id of the request whose answer this is, in the issuer's log. None for any other value, and for a copy."""
+    return answer.request_id if isinstance(answer, Answer) else None
+
+
 # An error if there was no answer.
 Outcome = Union[httpx.Response, PresignError]
 
@@ -133,10 +147,14 @@ def read_answer(request: Request, answer: httpx.Response) -> Any:
     if media_type in ("text/csv", "application/x-ndjson"):
         return answer.text
     try:
-        return answer.json()
+        fields = answer.json()
     except ValueError:
-        pass
-    raise _unexpected(request, answer)
+        fields = None
+    if not isinstance(fields, dict):
+        raise _unexpected(request, answer)
+    read = Answer(cast("dict[str, Any]", fields))
+    read.request_id = answer.headers.get("x-request-id")
+    return read
 
 
 def error_of(request: Request, outcome: Outcome, api_key: str) -> PresignError:
@@ -158,6 +176,18 @@ def error_of(request: Request, outcome: Outcome, api_key: str) -> PresignError:
         retry_after_seconds=_retry_after(outcome),
         details=error,
     )
+
+
+def log_attempt(request: Request, outcome: Outcome, attempt: int, seconds: float, delay: float | None) -> None:
+    """Has no value of the request: no key, id, URL or body."""
+    if isinstance(outcome, PresignError):
+        status, request_id = outcome.code, None
+    else:
+        status, request_id = str(outcome.status_code), outcome.headers.get("x-request-id")
+    again = "" if delay is None else f", again in {delay:.2f} s"
+    level = logging.DEBUG if delay is None else logging.INFO
+    text = "%s: attempt %d, %s after %.3f s, request_id %s%s"
+    _LOG.log(level, text, request.what, attempt, status, seconds, request_id, again)
 
 
 def _unexpected(request: Request, answer: httpx.Response) -> PresignError:
