@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failOver, failOverSpent } from './fail-over.ts';
 import { killPostgres } from './kill-postgres.ts';
-import type { Outcome } from './load.ts';
+import { answered, type Outcome } from './load.ts';
 import type { World } from './world.ts';
 
 /** The calls that a disaster meets. */
@@ -45,11 +45,17 @@ export const SPENT_TWICE: Disaster = {
   prepare: failOverSpent,
 };
 
-/** Kills and starts again, until it is over. */
-async function againAndAgain({ over }: Load, kill: () => Promise<void>, start: () => Promise<void>) {
+/** Kills and starts again, until it is over. Each time, calls have been answered since the last one, so others are under way. */
+async function againAndAgain(
+  { over, outcomes }: Load,
+  kill: () => Promise<void>,
+  start: () => Promise<void>,
+) {
   let kills = 0;
   while (!over()) {
+    const before = answered(outcomes);
     await sleep(PAUSE_MS);
+    while (answered(outcomes) === before && !over()) await sleep(PAUSE_MS / 10);
     await kill();
     kills++;
     await sleep(PAUSE_MS / 2);

@@ -12,6 +12,10 @@ export type Outcome = {
   readonly bytes: Buffer;
 };
 
+/** How many calls were answered in full. */
+export const answered = (outcomes: readonly Outcome[]): number =>
+  outcomes.filter(({ status }) => status === 200).length;
+
 /** Prices of as many models as there will be calls: `call-000001`…; each call has one of its own. */
 export function randomPrices(count: number, seed: number, prefix = 'call'): Map<string, Price> {
   const random = seeded(seed);

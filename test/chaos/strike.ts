@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { Billed } from './billing-provider.ts';
 import type { Disaster } from './disasters.ts';
 import type { Books, Kind } from './kind.ts';
-import { modelName, type Outcome } from './load.ts';
+import { answered, modelName, type Outcome } from './load.ts';
 import { seeded } from './random.ts';
 import { budgetOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
 import { refOf, type Samples, startSampler } from './sample.ts';
@@ -50,6 +50,10 @@ type Options = {
   readonly limit: number;
 };
 
+/** So many calls must be answered, and states be seen, before a disaster is over: on a busy machine it lasts longer. */
+const LEAST = 20;
+const PATIENCE_MS = 30_000;
+
 /** Calls, one after another on each of many lanes, while the disaster strikes; then the books are compared. */
 export async function strike(options: Options): Promise<Struck> {
   const { world, kind, provider, disaster, seconds, seed, from, most, limit } = options;
@@ -63,9 +67,10 @@ export async function strike(options: Options): Promise<Struck> {
   const ref = await refOf(world.db, url);
   const sampler = startSampler(world.redis, ref);
   const ends = Date.now() + seconds * 1000;
-  const over = () => Date.now() > ends;
   const random = seeded(seed);
   const outcomes: Outcome[] = [];
+  const isSeen = () => sampler.samples.count > LEAST && answered(outcomes) > LEAST;
+  const over = () => Date.now() > ends && (isSeen() || Date.now() > ends + PATIENCE_MS);
   let next = from;
   let done = false;
   const lane = async (i: number) => {

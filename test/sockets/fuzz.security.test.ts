@@ -12,7 +12,11 @@ let provider: ResponsesProvider;
 let stack: Stack;
 beforeAll(async () => {
   provider = await startResponsesProvider();
-  stack = await startStack({ providers: { openai: { base_url: provider.url } } });
+  stack = await startStack({
+    providers: { openai: { base_url: provider.url } },
+    // One socket stays open for the whole test.
+    gateway: { upstreamTimeoutMs: 300_000 },
+  });
 });
 afterAll(async () => {
   await stack.close();

@@ -68,8 +68,10 @@ export async function openSocket(
     code: code as number,
     reason: String(reason),
   }));
+  let left = '(none)';
   // Nothing comes any more.
-  void closed.then(() => {
+  void closed.then(({ code, reason }) => {
+    left = `${code} ${reason}`;
     for (const { end } of waiting.splice(0)) end();
   });
   await new Promise<void>((resolve, reject) => {
@@ -91,7 +93,13 @@ export async function openSocket(
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(late);
-        reject(new Error(`no such event; there are ${JSON.stringify(events)}`));
+        const { readyState } = socket;
+        const last = JSON.stringify(events.slice(-20));
+        reject(
+          new Error(
+            `no such event; the socket is in state ${readyState}, closed by ${left}; the last are ${last}`,
+          ),
+        );
       };
       const late = setTimeout(end, ms);
       if (socket.readyState === WebSocket.CLOSED) return end();
