@@ -594,6 +594,8 @@ export interface components {
             method: string | null;
             /** @description LLM grants only. */
             paths: string[] | null;
+            /** @description LLM grants only: the models that calls may use. null: all. */
+            models: string[] | null;
             /** @description Grants of MCP servers only: the server of the request. */
             server: components["schemas"]["McpServer"] | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
@@ -760,6 +762,8 @@ export interface components {
             method: string | null;
             /** @description LLM grants only. */
             paths: string[] | null;
+            /** @description LLM grants only: the models that calls may use. null: all. */
+            models: string[] | null;
             /** @description Grants of MCP servers only: the server of the request. */
             server: components["schemas"]["McpServer"] | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
@@ -811,6 +815,8 @@ export interface components {
             method?: string | null;
             /** @description LLM grants only. */
             paths?: string[] | null;
+            /** @description LLM grants only: the models that calls may use. null: all. */
+            models?: string[] | null;
             /** @description Grants of MCP servers only: the server of the request. */
             server?: components["schemas"]["McpServer"] | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
@@ -2480,6 +2486,7 @@ export interface operations {
                      *           "paths": [
                      *             "/v1/chat/completions"
                      *           ],
+                     *           "models": null,
                      *           "server": null,
                      *           "bundle_id": null,
                      *           "external_session": null,
@@ -2656,6 +2663,7 @@ export interface operations {
                      *       "paths": [
                      *         "/v1/chat/completions"
                      *       ],
+                     *       "models": null,
                      *       "server": null,
                      *       "bundle_id": null,
                      *       "external_session": null,
@@ -2769,6 +2777,7 @@ export interface operations {
                      *       "paths": [
                      *         "/v1/chat/completions"
                      *       ],
+                     *       "models": null,
                      *       "server": null,
                      *       "bundle_id": null,
                      *       "external_session": null,

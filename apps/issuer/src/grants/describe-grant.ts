@@ -29,6 +29,7 @@ export const describeGrant = (
     provider: grant.provider,
     method: grant.method,
     paths: grant.paths && [...grant.paths],
+    models: grant.models && [...grant.models],
     server: grant.server && serverOf(grant.server),
     bundle_id: grant.bundleId,
     external_session: grant.externalSession,

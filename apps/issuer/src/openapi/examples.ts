@@ -21,6 +21,7 @@ const grant = {
   provider: 'openai',
   method: 'POST',
   paths: ['/v1/chat/completions'],
+  models: null,
   server: null,
   bundle_id: null,
   external_session: null,

@@ -339,6 +339,8 @@ class SessionGrant(TypedDict):
     """LLM grants only."""
     paths: list[str] | None
     """LLM grants only."""
+    models: list[str] | None
+    """LLM grants only: the models that calls may use. null: all."""
     server: McpServer | None
     """Grants of MCP servers only: the server of the request."""
     bundle_id: str | None
@@ -485,6 +487,8 @@ class Grant(TypedDict):
     """LLM grants only."""
     paths: list[str] | None
     """LLM grants only."""
+    models: list[str] | None
+    """LLM grants only: the models that calls may use. null: all."""
     server: McpServer | None
     """Grants of MCP servers only: the server of the request."""
     bundle_id: str | None
@@ -534,6 +538,8 @@ class ChangedGrant(TypedDict):
     """LLM grants only."""
     paths: NotRequired[list[str] | None]
     """LLM grants only."""
+    models: NotRequired[list[str] | None]
+    """LLM grants only: the models that calls may use. null: all."""
     server: NotRequired[McpServer | None]
     """Grants of MCP servers only: the server of the request."""
     bundle_id: NotRequired[str | None]

@@ -38,6 +38,10 @@ export const sessionGrant = z
     provider: z.string().meta({ description: '`mcp` for MCP grants.' }),
     method: z.string().nullable().meta({ description: 'LLM grants only.' }),
     paths: z.array(z.string()).nullable().meta({ description: 'LLM grants only.' }),
+    models: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'LLM grants only: the models that calls may use. null: all.' }),
     server: z
       .strictObject({
         name: z.string(),
