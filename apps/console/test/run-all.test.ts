@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { mapAll, runAll } from '../src/data/run-all.ts';
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test('tasks run a few at once, each item once', async () => {
+  let under = 0;
+  let most = 0;
+  const seen: number[] = [];
+  const items = Array.from({ length: 30 }, (_, at) => at);
+  await runAll(items, async (item) => {
+    most = Math.max(most, ++under);
+    await turn();
+    seen.push(item);
+    under--;
+  });
+  expect(most).toBe(4);
+  expect(seen.sort((a, b) => a - b)).toEqual(items);
+});
+
+test('after an abort, those under way end and no other begins', async () => {
+  const stop = new AbortController();
+  const ended: number[] = [];
+  await runAll(
+    Array.from({ length: 30 }, (_, at) => at),
+    async (item) => {
+      await turn();
+      ended.push(item);
+      stop.abort();
+    },
+    stop.signal,
+  );
+  expect(ended.length).toBe(4);
+});
+
+test('answers stand in the order of their items', async () => {
+  const answers = await mapAll([3, 1, 2], async (turns) => {
+    for (let at = 0; at < turns; at++) await turn();
+    return `of ${turns}`;
+  });
+  expect(answers).toEqual(['of 3', 'of 1', 'of 2']);
+});
