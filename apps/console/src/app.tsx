@@ -18,7 +18,9 @@ import { Keys } from './screens/keys.tsx';
 import { BudgetPage, BudgetsPage } from './screens/limits.tsx';
 import { RequestPage } from './screens/request.tsx';
 import { Requests } from './screens/requests.tsx';
-import { SessionPage, Sessions } from './screens/sessions.tsx';
+import { SessionPage } from './screens/session.tsx';
+import { UrlPage } from './screens/url.tsx';
+import { Urls } from './screens/urls.tsx';
 import { Deliveries, Webhooks } from './screens/webhooks.tsx';
 import './style.css';
 import './frame/frame.css';
@@ -39,6 +41,12 @@ type Entry = NavEntry & {
   readonly one?: Screen;
 };
 
+/** `urls/{id}` is a session, and `urls/url/{id}` one URL. */
+function UrlOrSession({ id }: { id: string }) {
+  const [, , url] = usePlace().path;
+  return url === undefined ? <SessionPage id={id} /> : <UrlPage id={url} />;
+}
+
 /** The navigation. An entry whose scope the API key lacks is not shown. */
 const ENTRIES: readonly Entry[] = [
   { path: '', name: 'Home', group: '', scope: 'read', screen: Home },
@@ -46,7 +54,7 @@ const ENTRIES: readonly Entry[] = [
   { path: 'requests', name: 'Requests', group: '', scope: 'read', screen: Requests, one: RequestPage },
   { path: 'explore', name: 'Explore', group: '', scope: 'read', screen: Explore },
   { path: 'limits', name: 'Limits', group: 'Control', scope: 'read', screen: BudgetsPage, one: BudgetPage },
-  { path: 'urls', name: 'URLs', group: 'Control', scope: 'read', screen: Sessions, one: SessionPage },
+  { path: 'urls', name: 'URLs', group: 'Control', scope: 'read', screen: Urls, one: UrlOrSession },
   { path: 'issue', name: 'Issue', group: 'Control', scope: 'presign', screen: Issue, one: Issue },
   { path: 'keys', name: 'Keys', group: 'Developers', scope: 'read', screen: Keys },
   {

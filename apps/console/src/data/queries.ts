@@ -4,7 +4,9 @@ import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
 import type { Range } from './range.ts';
 import { refusedIn } from './refusals.ts';
+import { mapAll } from './run-all.ts';
 import { nameOf } from './shared-budget.ts';
+import type { Url } from './urls.ts';
 import {
   apiFilters,
   type Dimension,
@@ -123,6 +125,8 @@ const usePages = <P extends Page>(
   key: readonly unknown[],
   ask: (at: Cursor) => Promise<P>,
   everyMs?: number,
+  /** With more pages, the list is not asked for again. */
+  mostLive = Number.POSITIVE_INFINITY,
 ) =>
   useInfiniteQuery({
     queryKey: key,
@@ -130,7 +134,8 @@ const usePages = <P extends Page>(
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor,
     placeholderData: keepPreviousData,
-    refetchInterval: everyMs ?? false,
+    refetchInterval: ({ state }) =>
+      everyMs !== undefined && (state.data?.pages.length ?? 0) <= mostLive ? everyMs : false,
   });
 
 /** Filters of a list, as the address of the page has them. */
@@ -146,6 +151,48 @@ export const useSessions = (filters: Filters) =>
   usePages(['sessions', filters], (at) =>
     presign.listSessions({ ...filters, ...at } as Input<'listSessions'>),
   );
+
+/** Sessions of a page of URLs. Each is one more request. */
+const SESSIONS_OF_PAGE = 20;
+/** URLs of one session that a list reads. The page of the session has all. */
+const MOST_OF_SESSION = 500;
+
+/** URLs by their sessions, newest first. The API filters sessions, so a page may have URLs that do not fit. */
+export const useUrls = ({ external_user, external_session, api_key, state }: Filters) => {
+  const filters = { external_user, external_session, api_key, ...(state === 'active' && { status: state }) };
+  return usePages(
+    ['sessions', 'urls', filters],
+    async (at) => {
+      const page = await presign.listSessions({
+        ...filters,
+        ...at,
+        limit: SESSIONS_OF_PAGE,
+      } as Input<'listSessions'>);
+      const urls = await mapAll(page.data, ({ id }) => readUrls(id));
+      return { urls: urls.flat(), next_cursor: page.next_cursor };
+    },
+    REPORT_MS,
+    1,
+  );
+};
+
+async function readUrls(id: string): Promise<Url[]> {
+  const urls: Url[] = [];
+  for (let cursor: string | null | undefined; cursor !== null && urls.length < MOST_OF_SESSION; ) {
+    const session = await presign
+      .getSession({ id, limit: 100, ...(cursor !== undefined && { cursor }) })
+      .catch(nullIfGone);
+    if (session === null) break;
+    const { id: session_id, name: session_name } = session;
+    urls.push(...session.grants.map((grant) => ({ ...grant, session_id, session_name })));
+    cursor = session.next_cursor;
+  }
+  return urls;
+}
+
+/** One URL with its live figures. */
+export const useUrl = (id: string) =>
+  useQuery({ queryKey: ['url', id], queryFn: () => presign.getGrant({ id }), refetchInterval: LIVE_MS });
 
 /** A session with its URLs and their live figures. */
 export const useSession = (id: string) =>

@@ -142,5 +142,6 @@ const typedCustomer = (text: string, users: readonly string[]): Found[] =>
 const idsOf = (id: string): Found[] => [
   { kind: 'request', name: id, href: hrefOf('requests', id) },
   { kind: 'session', name: id, href: hrefOf('urls', id) },
+  { kind: 'URL', name: id, href: hrefOf('urls/url', id) },
   { kind: 'calls of the URL', name: id, href: href('requests', { grant_id: id }) },
 ];

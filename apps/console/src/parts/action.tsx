@@ -103,14 +103,15 @@ export function Action<Answer>({
   );
 }
 
-/** A button whose row has no use for it any more leaves the focus to its table, and not to the top of the page. */
+/** A button whose row has no use for it any more leaves the focus to its table or its bar, and not to the top of the page. */
 function useFocusAfter(dialog: RefObject<HTMLDialogElement>) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const [own, asked] = [button.current, dialog.current];
     return () => {
       const focused = document.activeElement;
-      if (own === focused || asked?.contains(focused)) own?.closest<HTMLElement>('section.scroll')?.focus();
+      if (own === focused || asked?.contains(focused))
+        own?.closest<HTMLElement>('section[tabindex]')?.focus();
     };
   }, [dialog]);
   return button;

@@ -9,6 +9,7 @@ type FieldProps = {
   readonly hint?: string;
   readonly value?: string | undefined;
   readonly type?: string;
+  readonly min?: number;
   readonly required?: boolean;
   readonly placeholder?: string;
   /** Values to choose from. Others can be typed. */

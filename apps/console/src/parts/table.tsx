@@ -80,7 +80,7 @@ export function Table<Row>({
           </tbody>
         </table>
       </section>
-      {pages > 1 && <Pager page={page} pages={pages} rows={rows.length} setPage={setPage} />}
+      {pages > 1 && <Pager page={page} pages={pages} size={size} rows={rows.length} setPage={setPage} />}
     </>
   );
 }
@@ -142,17 +142,18 @@ const Sums = <Row,>({
 type PagerProps = {
   readonly page: number;
   readonly pages: number;
+  readonly size: number;
   readonly rows: number;
   readonly setPage: (page: number) => void;
 };
 
-const Pager = ({ page, pages, rows, setPage }: PagerProps) => (
+const Pager = ({ page, pages, size, rows, setPage }: PagerProps) => (
   <p class="buttons pager">
     <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
       Previous
     </button>
     <span role="status">
-      {count(page * PAGE + 1)}–{count(Math.min(rows, (page + 1) * PAGE))} of {count(rows)}
+      {count(page * size + 1)}–{count(Math.min(rows, (page + 1) * size))} of {count(rows)}
     </span>
     <button type="button" disabled={page === pages - 1} onClick={() => setPage(page + 1)}>
       Next
@@ -175,7 +176,7 @@ function sort<Row>(
 }
 
 /** A list that is read page by page. */
-type Pages<P> = {
+export type Pages<P> = {
   readonly data: { readonly pages: readonly P[] } | undefined;
   readonly error: Error | null;
   readonly hasNextPage: boolean;
@@ -189,13 +190,19 @@ type PagedProps<P, Row> = Omit<TableProps<Row>, 'rows' | 'foot'> & {
 };
 
 /** All rows that were read, and a button that reads more. They can be sorted once all are there. */
-export const PagedTable = <P, Row>({ of, rowsOf, columns, ...table }: PagedProps<P, Row>) => (
+export const PagedTable = <P, Row>({
+  of,
+  rowsOf,
+  columns,
+  page = Number.MAX_SAFE_INTEGER,
+  ...table
+}: PagedProps<P, Row>) => (
   <Answer of={of}>
     {({ pages }) => (
       <>
         <Table
           {...table}
-          page={Number.MAX_SAFE_INTEGER}
+          page={page}
           columns={of.hasNextPage ? columns.map(({ sort: _none, ...column }) => column) : columns}
           rows={pages.flatMap(rowsOf)}
         />

@@ -1,0 +1,136 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Changed, ChangedMeanwhile, changeUrl } from '../data/change-url.ts';
+import { count } from '../data/format.ts';
+import { runAll } from '../data/run-all.ts';
+import { saveText } from '../data/save.ts';
+import { nameOfUrl, type Planned, planChange, type Url, type UrlChange, type UrlPlan } from '../data/urls.ts';
+import { Secret } from './action.tsx';
+import { Table } from './table.tsx';
+
+/** What became of the URLs of a change, by their ids. */
+type Ends = ReadonlyMap<string, { readonly url: Url; readonly end: Changed | Error }>;
+
+type RunChangeProps = {
+  readonly plan: UrlPlan;
+  readonly leave: (done: ReadonlySet<string>) => void;
+};
+
+/** Carries a change out when it is shown, with its progress and a line for each failure. Leaving it ends it after the requests under way. */
+export function RunChange({ plan: { change, planned }, leave }: RunChangeProps) {
+  const [ends, setEnds] = useState<Ends>(new Map());
+  const [isRunning, setRunning] = useState(false);
+  const latest = useRef({ ends, stop: new AbortController() });
+  const run = async (items: readonly Planned[]) => {
+    const stop = new AbortController();
+    latest.current.stop = stop;
+    setRunning(true);
+    await runAll(
+      items,
+      async (item) => {
+        const end = await changeUrl(item).catch((error: Error) => error);
+        latest.current.ends = new Map(latest.current.ends).set(item.url.id, { url: item.url, end });
+        setEnds(latest.current.ends);
+      },
+      stop.signal,
+    );
+    setRunning(false);
+  };
+  useEffect(() => {
+    void run(planned);
+    return () => {
+      latest.current.stop.abort();
+      leave(doneIn(latest.current.ends));
+    };
+  }, []);
+  const rest = restOf(change, planned, ends);
+  return (
+    <>
+      <Progress all={planned.length} ends={ends} />
+      {isRunning && (
+        <button type="button" onClick={() => latest.current.stop.abort()}>
+          Stop
+        </button>
+      )}
+      <Failures ends={ends} />
+      {!isRunning && rest.length > 0 && (
+        <p class="buttons">
+          <button type="button" onClick={() => void run(rest)}>
+            Try again for {count(rest.length)}
+          </button>
+        </p>
+      )}
+      <NewUrls ends={ends} />
+    </>
+  );
+}
+
+const isDone = (end: Changed | Error | undefined): end is Changed =>
+  end !== undefined && !(end instanceof Error);
+
+const doneIn = (ends: Ends): ReadonlySet<string> =>
+  new Set([...ends].flatMap(([id, { end }]) => (isDone(end) ? id : [])));
+
+/** Those that failed or were not sent. One that somebody else has changed starts from what it is now. */
+function restOf(change: UrlChange, planned: readonly Planned[], ends: Ends): readonly Planned[] {
+  return planned.flatMap((item) => {
+    const end = ends.get(item.url.id)?.end;
+    if (isDone(end)) return [];
+    return end instanceof ChangedMeanwhile ? planChange(change, [end.url]).planned : [item];
+  });
+}
+
+function Progress({ all, ends }: { all: number; ends: Ends }) {
+  const done = [...ends.values()].filter(({ end }) => isDone(end)).length;
+  const pending = [...ends.values()].filter(({ end }) => isDone(end) && end.isPending).length;
+  const failed = ends.size - done;
+  return (
+    <>
+      <progress max={all} value={done} aria-label="URLs that are changed" />
+      <p>
+        {count(done)} of {count(all)} done{failed > 0 && `, ${count(failed)} failed`}.
+        {pending > 0 && ` ${count(pending)} are stored and take effect as soon as Redis answers.`}
+      </p>
+    </>
+  );
+}
+
+function Failures({ ends }: { ends: Ends }) {
+  const failed = [...ends.values()].flatMap(({ url, end }) => (end instanceof Error ? [{ url, end }] : []));
+  if (failed.length === 0) return null;
+  return (
+    <Table
+      caption="URLs that failed"
+      rows={failed}
+      keyOf={({ url }) => url.id}
+      columns={[
+        { head: 'URL', cell: ({ url }) => nameOfUrl(url) },
+        { head: 'User', cell: ({ url }) => url.external_user ?? '–' },
+        { head: 'Why', cell: ({ end }) => end.message },
+      ]}
+    />
+  );
+}
+
+/** The new URLs, which no other page shows. */
+function NewUrls({ ends }: { ends: Ends }) {
+  const all = [...ends.values()].flatMap(({ url, end }) =>
+    isDone(end) && end.newUrl !== null ? [[url.id, url.external_user ?? '', end.newUrl]] : [],
+  );
+  const [first] = all;
+  if (!first) return null;
+  if (all.length === 1) return <Secret label="The URL with the later end" value={first[2] ?? ''} />;
+  const csv = [['id', 'external_user', 'url'], ...all].map((row) => row.map(quoted).join(',')).join('\r\n');
+  return (
+    <>
+      <p>{count(all.length)} URLs are new. Give them to their holders: they are not shown again.</p>
+      <p>
+        <button type="button" onClick={() => saveText('new-urls.csv', `${csv}\r\n`)}>
+          Save the new URLs as CSV
+        </button>
+      </p>
+    </>
+  );
+}
+
+/** A field of CSV. A spreadsheet would run one that begins as a formula does. */
+const quoted = (text: string): string => `"${text.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
