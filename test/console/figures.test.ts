@@ -312,7 +312,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await own.page.context().close();
   });
 
-  test('links lead from an API key to its session, its URL and their calls; a session’s page follows its calls, and revokes one URL', async () => {
+  test('links lead from an API key to its URL, its session and their calls; a URL’s page follows its calls, and a session’s page revokes one URL', async () => {
     const { page } = ui;
     const apiKey = await addApiKey(stack, account, { name: 'Backend', scopes: ['presign'] });
     const issued = await stack.presign(
@@ -332,20 +332,21 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect((await callOnce(url, 'Hello')).status).toBe(200);
     await page.getByText('1 of 50').waitFor();
     await callsSettled(stack);
+    const id = (await page.getByRole('heading', { level: 1 }).innerText()).replace('URL ', '');
+    await page.locator('dl > div', { hasText: 'Session' }).getByRole('link').click();
     await page.getByRole('link', { name: 'Requests of this session' }).click();
     await loaded('Requests');
     await eventually(async () => (await rows.count()) === 2 && (await texts()).includes('linus'));
     await page.goBack();
     const ofUrl = page.getByRole('table', { name: 'URLs of this session' }).getByRole('row').nth(1);
-    const id = await ofUrl.getByRole('link').first().innerText();
-    await ofUrl.getByRole('link').first().click();
+    await ofUrl.getByRole('link', { name: 'Calls' }).click();
     await loaded('Requests');
     await eventually(async () => (await page.getByLabel('URL (id)').inputValue()).startsWith(id));
     await eventually(async () => (await rows.count()) === 2);
     await page.goBack();
     await ofUrl.getByRole('button', { name: /^Revoke/ }).click();
     await dialog().getByRole('button', { name: 'Revoke' }).click();
-    await ofUrl.getByText('revoked').waitFor();
+    await ofUrl.getByText('revoked', { exact: true }).waitFor();
     expect((await callOnce(url, 'Hello')).status).toBe(403);
   });
 

@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     await open('URLs');
     await tabTo('User');
     await type('grace');
-    await ui.page.getByText('No session fits.').waitFor();
+    await ui.page.getByText('No URL fits.').waitFor();
   });
 
   test('Explore: calls are summed by day, and saved', async () => {

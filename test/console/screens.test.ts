@@ -265,7 +265,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   test('URLs: live figures, a later end, and revocation that the gateway obeys', async () => {
     await ui.open('URLs');
     await ui.page.getByRole('row').nth(2).waitFor();
-    await expectGood('urls', 420);
+    await expectGood();
     await ui.page.goto(`${stack.consoleUrl}#/urls/${session}`);
     await ui.page.getByRole('button', { name: /^Extend/ }).waitFor();
     expect(await texts()).toContain('2 of 50');
