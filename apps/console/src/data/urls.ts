@@ -66,7 +66,7 @@ const WHY = {
 } as const;
 type Why = keyof typeof WHY;
 
-/** What a change does to each of some URLs, and which it leaves as they are. */
+/** The new values of each of some URLs, and those that a change leaves as they are. */
 export function planChange(change: UrlChange, urls: readonly Url[]): UrlPlan {
   const planned: Planned[] = [];
   const left = new Map<Why, number>();

@@ -7,7 +7,7 @@ import { nameOfUrl, type Planned, planChange, type Url, type UrlChange, type Url
 import { Secret } from './action.tsx';
 import { Table } from './table.tsx';
 
-/** What became of the URLs of a change, by their ids. */
+/** How the change of each URL ended, by its id. */
 type Ends = ReadonlyMap<string, { readonly url: Url; readonly end: Changed | Error }>;
 
 type RunChangeProps = {
