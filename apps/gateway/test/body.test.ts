@@ -68,7 +68,9 @@ test('a body has a second more for each 16 KiB that arrived', async () => {
   vi.advanceTimersByTime(PATIENCE_MS + 5_000);
   expect(vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(6_000);
-  expect(await read).toMatchObject({ refusal: { message: 'The body arrived too slowly.' } });
+  expect(await read).toMatchObject({
+    refusal: { message: 'The body arrived too slowly. Send the call again.' },
+  });
 });
 
 test('a body that has arrived is waited for no longer', async () => {

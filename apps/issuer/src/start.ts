@@ -280,7 +280,7 @@ function repeat({ problem, everyMs, run }: Task, work: Work, log: Logger): Sweep
     try {
       if (await run()) wait = BETWEEN_PARTS_MS;
       work.succeeds();
-      if (failing) log.info(`no longer: ${problem}`);
+      if (failing) log.info(`resolved: ${problem}`);
       failing = false;
     } catch (error) {
       if (!failing && !closed) log.error(causeOf(error), problem);

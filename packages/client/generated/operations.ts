@@ -50,7 +50,7 @@ export const OPERATIONS = {
   listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
   /** List the models that have a price. */
   listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
-  /** Get the limits of the API key that asks, and those of requests. */
+  /** Get the limits of your API key, and those of every request. */
   getLimits: {"method":"GET","path":"/v1/limits","fields":"query","idempotencyKey":false},
   /** Store a provider's key under an id of its own. */
   createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":true},

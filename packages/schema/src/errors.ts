@@ -123,7 +123,7 @@ export const ERRORS = {
   own_account: [
     409,
     'conflict_error',
-    'This is the account of the API key that asks. Use an operator key of another account.',
+    'An API key cannot do this to its own account. Use an operator key of another account.',
   ],
   virtual_key_revoked: [409, 'conflict_error', 'This virtual key was deleted. Use another virtual key.'],
   grant_ended: [
@@ -292,7 +292,7 @@ export const errorStatus = (refusal: Refusal): number => refusal.status ?? ERROR
 export const errorMessage = (refusal: Refusal): string =>
   `${refusal.message ?? messageWithFigures(refusal) ?? ERRORS[refusal.code][2]}${lastCallSentence(refusal)}`;
 
-/** A refusal that follows a failed call would hide why that call failed. */
+/** SDKs retry a failed call and show only the refusal of the retry, so the refusal states how that call failed. */
 function lastCallSentence({ details: { last_call } = {} }: Refusal): string {
   if (typeof last_call !== 'object' || !('status' in last_call)) return '';
   return ` The last call of this URL ended with status ${last_call.status} (${last_call.code}).`;

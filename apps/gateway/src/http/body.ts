@@ -268,22 +268,28 @@ export const tooLarge = ({ maxBodyBytes }: Pick<Reservation, 'maxBodyBytes'>): R
   message: `The body may have at most ${maxBodyBytes} bytes.`,
 });
 
-const TOO_SLOW: Refusal = { code: 'invalid_request', message: 'The body arrived too slowly.' };
+const TOO_SLOW: Refusal = {
+  code: 'invalid_request',
+  message: 'The body arrived too slowly. Send the call again.',
+};
 
-const BROKEN_OFF: Refusal = { code: 'invalid_request', message: 'The body broke off.' };
+const BROKEN_OFF: Refusal = {
+  code: 'invalid_request',
+  message: 'The connection ended before the whole body arrived. Send the call again.',
+};
 
 const OVERLOADED: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 
 const UNKNOWN_CODING: Refusal = {
   code: 'unsupported_media_type',
   param: 'Content-Encoding',
-  message: `Content-Encoding: none, or one of ${[...DECODERS.keys()].join(', ')}.`,
+  message: `This Content-Encoding is not supported. Send the body without one, or as ${[...DECODERS.keys()].join(', ')}.`,
 };
 
 const UNDECODABLE: Refusal = {
   code: 'invalid_request',
   param: 'Content-Encoding',
-  message: 'Content-Encoding: the body does not have this encoding, or it broke off.',
+  message: 'The body is not in its Content-Encoding, or it broke off. Send the call again.',
 };
 
 /** How much of a large body is written at a time. */

@@ -139,7 +139,7 @@ export function worstCase(
   };
 }
 
-/** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */
+/** The output tokens of one choice to hold (`asked`), the least that the API accepts as a bound, and the number of choices. */
 type Output = { readonly asked: number; readonly least: number; readonly times: number };
 
 /** Refuses a call under a limit whose headers ask for a beta that may change its price. */
@@ -153,7 +153,7 @@ export function refusedBeta(
   return why && { ...refuserOf(provider, limited)(why), unbounded: nameOfPlace(why, {}) };
 }
 
-/** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
+/** If the bound of the request does not cover reasoning, only the model's own maximum bounds the output. */
 function wholeOutput({ output }: Bound, { maxOutput }: ModelFacts): Output | undefined {
   if (!output || output.coversReasoning) return output;
   return maxOutput === undefined ? undefined : { asked: maxOutput, least: maxOutput, times: output.times };

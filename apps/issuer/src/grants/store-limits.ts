@@ -23,7 +23,7 @@ export const lockBudgets = (tx: Transaction, ids: readonly string[]): Promise<Bu
     .orderBy(asc(budgets.id))
     .for('no key update');
 
-/** Stores the next revision of a locked budget. Levels that the new limits leave behind are announced again. */
+/** Stores the next revision of a locked budget. A threshold that the new limits raise above the use is announced again. */
 export async function storeLimits(tx: Transaction, budget: Budget, limits: BudgetLimits): Promise<void> {
   await tx
     .update(budgets)
@@ -36,8 +36,8 @@ export async function storeLimits(tx: Transaction, budget: Budget, limits: Budge
 }
 
 /**
- * Writes the newest limits of a budget to Redis, and the ends of the grants whose own budget it is. One statement reads all of
- * them, so that they are of one revision. It is safe to repeat, and to overtake: Redis keeps the later revision.
+ * Writes the newest limits of a budget to Redis, and the ends of the grants that own this budget. One statement reads all of them, so
+ * they have the same revision. Calls may repeat and run in any order: Redis keeps the highest revision.
  */
 export async function writeLimits(db: Database, redis: RedisClient, budgetId: string): Promise<void> {
   const { id, credentialId, expiresAt, signedUntil } = grants;

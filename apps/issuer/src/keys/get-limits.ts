@@ -22,7 +22,7 @@ export const getLimits = route(
   {
     method: 'get',
     path: '/v1/limits',
-    summary: 'Get the limits of the API key that asks, and those of requests',
+    summary: 'Get the limits of your API key, and those of every request',
     description:
       'The ranges of what it may issue are those that its policy and the limits of its account leave.',
     scope: 'any',

@@ -350,7 +350,7 @@ class Operations:
         return answer
 
     def get_limits(self) -> Limits:
-        """Get the limits of the API key that asks, and those of requests."""
+        """Get the limits of your API key, and those of every request."""
         answer: Limits = self._send("GET", "/v1/limits", {})
         return answer
 
@@ -668,7 +668,7 @@ class AsyncOperations:
         return answer
 
     async def get_limits(self) -> Limits:
-        """Get the limits of the API key that asks, and those of requests."""
+        """Get the limits of your API key, and those of every request."""
         answer: Limits = await self._send("GET", "/v1/limits", {})
         return answer
 

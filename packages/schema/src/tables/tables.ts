@@ -264,7 +264,7 @@ export const idempotencyKeys = pgTable(
     key: text().notNull(),
     /** HMAC of the request body. */
     bodyMac: text().notNull(),
-    /** The grant that was issued. On other routes a random id, which a secret of the answer is derived with. */
+    /** The grant that was issued. On other routes a random id, from which the secret in the answer is derived. */
     grantId: uuid().notNull(),
     /** The answer of a route that issues no grant, without its secret. */
     answer: jsonText<Record<string, unknown>>(),

@@ -24,8 +24,8 @@ export type LegacyDeps = {
 
 /**
  * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
- * The GET of a Streamable HTTP client carries headers of its session. Some clients of the older one send the protocol's version, and
- * the last event that they read, too.
+ * A Streamable HTTP client sends session headers with its GET. Some clients of the older transport also send the protocol version and
+ * the id of the last event.
  * @param transport what the URL was issued for, if it is known
  */
 export function isLegacy(
@@ -49,9 +49,9 @@ export type StreamRequest = {
   readonly target: string;
 };
 
-/** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
+/** The stream that answers one GET. It belongs to this transport once the server names an endpoint. */
 export class LegacyStream {
-  /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
+  /** The requests whose answers must arrive on this stream. Any gateway may have received their POSTs. */
   readonly unanswered: UnansweredRequests;
   /** The cookies of its answer, which go with its messages. */
   cookies: readonly Cookie[] = [];
@@ -60,14 +60,14 @@ export class LegacyStream {
   #listening: Listening | undefined;
   #isClosed = false;
 
-  /** @param resumes requests of a POST whose answers a stream of Streamable HTTP brings in its place */
+  /** @param resumes for a stream of Streamable HTTP that a client resumes: the requests of its POST that still wait for answers */
   constructor(deps: LegacyDeps, request: StreamRequest, resumes: readonly RpcId[] = []) {
     this.#deps = deps;
     this.#request = request;
     this.unanswered = new UnansweredRequests(resumes);
   }
 
-  /** It is a stream of this transport, which its client cannot take up again. */
+  /** Whether it is a stream of this transport. Its client cannot resume such a stream. */
   get hasEndpoint(): boolean {
     return this.#listening !== undefined;
   }
@@ -151,11 +151,11 @@ export type LegacyPost = {
   readonly messages: Messages | undefined;
 };
 
-/** Says to the stream which requests are sent to the server, so that none stays unanswered when the stream is cut. */
+/** Reports the requests that are sent to the server to their stream, so that each one gets an error if the stream is cut. */
 export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
   notify(deps, post, (ids) => ({ opened: ids }));
 
-/** Says to the stream which requests were cancelled. A server may answer them nevertheless. */
+/** Reports cancelled requests to their stream. The server may still answer them. */
 export const cancelOnStream = (deps: LegacyDeps, post: LegacyPost, ids: readonly RpcId[]): Promise<boolean> =>
   notify(deps, post, () => ({ cancelled: ids }), ids);
 

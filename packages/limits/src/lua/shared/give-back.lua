@@ -1,8 +1,8 @@
--- A refused call may have cost the provider work. So that no loop of them is free, what a grant gets back is counted as
--- `returned` in its own budget, the first, and stays below `max_uses` + 20; without `max_uses`, below the calls that were
--- charged + 20. There `used` also grows by a call that keeps its use, so one that gets only its money back counts twice.
+-- A refused call may cost the provider work, so a loop of refused calls must not be free. `returned`, in the grant's own budget (the
+-- first), counts the give-backs and stays below `max_uses` + 20, or without `max_uses` below the charged calls + 20. A call that gets
+-- only its money back counts twice, because it also raises `used`, and with it the bound.
 local function bound_of(own, uses) return (own.max_uses >= 0 and own.max_uses or own.used - uses) + 20 end
--- Returns what giving back adds to `returned`, 0 where it frees no limit, and nil where the bound is reached.
+-- Returns how much this give-back adds to `returned`: 0 if it frees no limit, nil if the bound is reached.
 local function weigh_give_back(budgets, uses, microusd, tokens)
   local own, frees_uses, frees_money = budgets[1], false, false
   for _, budget in ipairs(budgets) do
