@@ -57,11 +57,12 @@ function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): 
       boundText(body, facts, {
         input: () => {
           const items = Array.isArray(body.messages) ? body.messages : [];
-          const rewritten = [body.tools, body.functions, body.response_format, ...items.flatMap(argumentsIn)];
-          return boundPrompts(judge(fields, body), facts, () =>
+          const { tools, functions, response_format: format } = body;
+          const rewritten = () => [tools, functions, format, ...items.flatMap(argumentsIn)];
+          return boundPrompts(judge(fields, body), facts, (most) =>
             inputOf(
               body,
-              { bytes, input, count },
+              { bytes, input, count, most },
               { items, rewritten, tools: toolCount(body), texts: () => plainTexts(items) },
             ),
           );

@@ -62,7 +62,7 @@ function completionsSpend(rules: OpenaiRules, list: AllowList, omitted: number |
           return boundPrompts(
             judge(list, body),
             facts,
-            () => inputOf(body, { bytes, input }, { items, rewritten: [], tools: 0 }),
+            (most) => inputOf(body, { bytes, input, most }, { items, rewritten: () => [], tools: 0 }),
             items.length,
           );
         },

@@ -27,8 +27,8 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
     streams: () => false,
     boundBody: (body, { bytes, facts }) => {
       const items = prompts(body.input);
-      const parts = { items, rewritten: [], tools: 0 };
-      const measured = () => inputOf(body, { bytes, input: rules.input }, parts);
+      const parts = { items, rewritten: () => [], tools: 0 };
+      const measured = (most: number) => inputOf(body, { bytes, input: rules.input, most }, parts);
       const input = boundPrompts(judge(FIELDS, body), facts, measured, items.length);
       if ('unbounded' in input) return input;
       return { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };

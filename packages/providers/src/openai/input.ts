@@ -9,7 +9,7 @@ export type InputParts = {
   /** Messages or items, each with its content. */
   readonly items: readonly unknown[];
   /** JSON that a provider writes into the prompt in its own format: tools, schemas, arguments. */
-  readonly rewritten: readonly unknown[];
+  readonly rewritten: () => readonly unknown[];
   readonly tools: number;
   /** Text that the provider gives to the model unchanged, if any of it can be counted. */
   readonly texts?: () => readonly string[];
@@ -18,23 +18,30 @@ export type InputParts = {
 /**
  * Most tokens that a body's own input can make: one for each byte, plus what templates and tokenizers add, minus the
  * bytes of images, which count as their published maximum.
+ * @param call `most`: more tokens than these need not be told apart
  */
 export function inputOf(
   body: JsonObject,
-  { bytes, input, count }: Omit<CallFacts, 'path' | 'facts'> & { readonly input: InputRules },
+  {
+    bytes,
+    input,
+    count,
+    most,
+  }: Omit<CallFacts, 'path' | 'facts'> & { readonly input: InputRules; readonly most: number },
   { items, rewritten, tools, texts }: InputParts,
 ): number {
   const images = items.flatMap(imagesIn);
   const perImage = input.imageTokens?.(body.model);
   const ofImages =
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
+  const plain = bytes - (count && texts ? savedBy(count, texts()) : 0) + ofImages;
+  // Everything else only adds.
+  if (plain >= most) return plain;
   let grown = 0;
-  for (const value of rewritten) if (value !== undefined) grown += grownByRewriting(asJson(value));
+  for (const value of rewritten()) if (value !== undefined) grown += grownByRewriting(asJson(value));
   const normalised = input.normalises ? grownByNormalisingAll(body) : 0;
   return (
-    bytes -
-    (count && texts ? savedBy(count, texts()) : 0) +
-    ofImages +
+    plain +
     grown +
     normalised +
     (input.perCall ?? 0) +
@@ -73,17 +80,19 @@ const PLAIN_PARTS: readonly unknown[] = ['text', 'input_text', 'output_text'];
 
 /**
  * The input bound: the tokens measured, at most all that fits in the context window.
+ * @param measured gets how many fit
  * @param prompts how many separate prompts fill a window each
  */
 export function boundPrompts(
   effect: Effect,
   { contextWindow }: ModelFacts,
-  measured: () => number,
+  measured: (most: number) => number,
   prompts = 1,
 ): { readonly tokens: number } | { readonly unbounded: Unbounded } {
   if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
   if (effect === 'harmless') {
-    return { tokens: Math.min(measured(), (contextWindow ?? Number.MAX_SAFE_INTEGER) * prompts) };
+    const most = (contextWindow ?? Number.MAX_SAFE_INTEGER) * prompts;
+    return { tokens: Math.min(measured(most), most) };
   }
   if (contextWindow !== undefined) return { tokens: contextWindow * prompts };
   return {

@@ -57,8 +57,8 @@ function responsesSpend(
     streams: (body) => body.stream === true,
     boundBody: (body, { bytes, facts, count }) => {
       const input = () =>
-        boundPrompts(judge(fields, body), facts, () =>
-          inputOf(body, { bytes, input: rules.input, count }, partsOf(body)),
+        boundPrompts(judge(fields, body), facts, (most) =>
+          inputOf(body, { bytes, input: rules.input, count, most }, partsOf(body)),
         );
       const bounded = boundText(body, facts, { input, times: 1, minimum });
       return 'unbounded' in bounded ? bounded : { bound: withTurns(bounded.bound, body, serverTools) };
@@ -77,7 +77,7 @@ function partsOf(body: JsonObject) {
   const tools = toolsIn(body);
   return {
     items,
-    rewritten: [tools, text, ...items.flatMap(argumentsIn)],
+    rewritten: () => [tools, text, ...items.flatMap(argumentsIn)],
     tools: tools.reduce<number>((sum, tool) => sum + 1 + inNamespace(tool), 0),
     texts: () => [
       ...[instructions, input].filter((value) => typeof value === 'string'),

@@ -135,6 +135,30 @@ describe('the input bound', () => {
     ).toBeGreaterThan(10 ** 6);
   });
 
+  it('is what is measured or the context window, whichever is less, also where images take the place of their bytes', () => {
+    const image = fc.integer({ min: 0, max: 4_000 }).map((length) => ({
+      type: 'image_url',
+      image_url: { url: `data:image/png;base64,${'A'.repeat(length)}` },
+    }));
+    const part = fc.oneof(
+      image,
+      text.map((value) => ({ type: 'text', text: value })),
+    );
+    const message = fc.record({ role: fc.constant('user'), content: fc.array(part, { maxLength: 4 }) });
+    const call = fc.record({
+      model: fc.constant('gpt-4o'),
+      messages: fc.array(message, { maxLength: 4 }),
+      tools: fc.array(tool, { maxLength: 3 }),
+    });
+    fc.assert(
+      fc.property(call, fc.integer({ min: 1, max: 8_000 }), (sent, contextWindow) => {
+        const path = '/v1/chat/completions';
+        const { inputTokens } = boundOf('openai', path, sent, { ...facts, contextWindow });
+        expect(inputTokens).toBe(Math.min(boundOf('openai', path, sent, facts).inputTokens, contextWindow));
+      }),
+    );
+  });
+
   it('counts arguments of past calls as a template may rewrite them', () => {
     const call = (args: string): JsonObject => ({
       model: 'm',
@@ -178,6 +202,16 @@ describe('growth', () => {
         expect(Buffer.byteLength(json) + grownByRewriting(json)).toBeGreaterThanOrEqual(
           Buffer.byteLength(pretty),
         );
+      }),
+    );
+  });
+
+  it('by rewriting is at least that of escapes', () => {
+    fc.assert(
+      fc.property(text, (value) => {
+        const json = JSON.stringify(value);
+        const escaped = json.replace(/[<>&'\u0080-\uffff]/g, '\\uXXXX').replace(/\\n/g, '# long');
+        expect(Buffer.byteLength(json) + grownByRewriting(json)).toBeGreaterThanOrEqual(escaped.length);
       }),
     );
   });
