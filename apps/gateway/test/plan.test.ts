@@ -1,9 +1,11 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { BUNDLED_PRICES, dialectOf, loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
 import { NameTree } from '../src/json/names.ts';
-import { scanBody } from '../src/llm/body.ts';
+import { MODEST, readContent, scanBody } from '../src/llm/body.ts';
 import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
@@ -181,6 +183,40 @@ test("without a limit a body is sent as it came, and a config's as it was laid o
     sent: { max_completion_tokens: 5 },
   });
 });
+
+test.each([
+  ['openai', '/v1/chat/completions', ask()],
+  ['openai', '/v1/chat/completions', ask({ service_tier: 'default', max_completion_tokens: 5 })],
+  ['google', '/v1beta/models/gemini-2.5-flash:generateContent', { contents: [{ parts: [{ text: 'Hi' }] }] }],
+])(
+  '%s %s: the messages of a planned call are not kept, and are sent as they came',
+  async (provider, path, body) => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const known = providers.get(provider);
+    if (!known) throw new Error(provider);
+    const text = JSON.stringify(body).replace('Hi', 'H\\u0069');
+    const make = () => {
+      const raw = Buffer.from(text);
+      const read = readContent(raw, 'must', scanBody(raw, 'must', NO_RULES.names, MODEST));
+      if ('refusal' in read || !read.content.json) throw new Error(text);
+      const { json } = read.content;
+      const limited = { costLimited: true, tokenLimited: false };
+      const grant = { provider: known, method: 'POST' };
+      const target = { path, query: '' };
+      const planned = planCall({ grant, target, rules: NO_RULES, limited, content: read.content, at: NOW });
+      if ('refusal' in planned) throw new Error(planned.refusal.message);
+      return { plan: planned.plan, messages: new WeakRef((json.messages ?? json.contents) as object) };
+    };
+    const { plan: made, messages } = make();
+    await new Promise(setImmediate);
+    collect();
+    expect(messages.deref()).toBeUndefined();
+    const sent = String(made.bodyFor(made.askedTokens));
+    expect(sent).toContain('H\\u0069');
+    expect(JSON.parse(sent)).toMatchObject(body);
+  },
+);
 
 test('a body is looked through for keys in one pass, however deep it is and however many names it has', () => {
   const most = { depth: 1_000_000, parts: 10_000_000 };

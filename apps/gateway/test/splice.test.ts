@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, scanJson } from '@presign/schema';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compactSize, splice } from '../src/json/splice.ts';
+import { compactSize, splice, withoutLists } from '../src/json/splice.ts';
 
 function came(text: string) {
   const raw = Buffer.from(text);
@@ -31,6 +31,10 @@ test('a body with other members says what JSON.stringify would say of it, and it
       const plain = JSON.stringify(sent);
       expect(JSON.parse(String(splice(body, sent)))).toEqual(JSON.parse(plain));
       expect(compactSize(body, sent)).toBeGreaterThanOrEqual(Buffer.byteLength(plain));
+      const light = withoutLists(body, sent);
+      expect(splice(light.came, { ...light.sent, max_tokens: 7 })).toEqual(
+        splice(body, { ...sent, max_tokens: 7 }),
+      );
     }),
     { numRuns: 1_000 },
   );
@@ -46,4 +50,6 @@ test.each<[string, (json: JsonObject) => JsonObject, string]>([
 ])('members of %s that did not change keep their bytes', (text, change, sent) => {
   const body = came(text);
   expect(String(splice(body, change(body.json)))).toBe(sent);
+  const light = withoutLists(body, change(body.json));
+  expect(String(splice(light.came, light.sent))).toBe(sent);
 });

@@ -31,6 +31,26 @@ export function splice(came: Came, sent: JsonObject): Buffer {
   return Buffer.concat([OPEN, ...pieces.slice(1), CLOSE]);
 }
 
+/**
+ * The same two bodies without the lists that are as they came, such as messages: `splice` writes the same bytes from them. What they held
+ * can be freed while the call waits for its admission.
+ */
+export function withoutLists(
+  came: Came,
+  sent: JsonObject,
+): { readonly came: Came; readonly sent: JsonObject } {
+  const { json } = came;
+  const isLeftOut = (name: string) => Array.isArray(json[name]) && isSame(sent, json, name);
+  const light = (body: JsonObject): JsonObject =>
+    Object.fromEntries(
+      Object.entries(body).map(([name, value]) => [name, isLeftOut(name) ? LEFT_OUT : value]),
+    );
+  const lightJson = light(json);
+  return { came: { ...came, json: lightJson }, sent: sent === json ? lightJson : light(sent) };
+}
+
+const LEFT_OUT: readonly unknown[] = Object.freeze([]);
+
 /** The most bytes of a body to send, written compactly: at least as many as `JSON.stringify` writes. */
 export function compactSize(came: Came, sent: JsonObject): number {
   const { json, scan } = came;

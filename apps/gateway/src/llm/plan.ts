@@ -21,7 +21,7 @@ import type { CallRules } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
-import { compactSize, splice } from '../json/splice.ts';
+import { type Came, compactSize, splice, withoutLists } from '../json/splice.ts';
 import type { Reservation } from '../share/body-memory.ts';
 import type { Content } from './body.ts';
 import { type CounterOf, type Unplannable, worstCase } from './hold.ts';
@@ -240,7 +240,7 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
     dropsUsageEvent,
     rewritten: true,
     askedTokens: held.askedTokens,
-    bodyFor: once((tokens) => written.bytesOf(bound?.(usageBody, tokens) ?? usageBody)),
+    bodyFor: once(boundedWriter(asked.content, usageBody, bound)),
   };
   return { plan };
 }
@@ -275,14 +275,33 @@ function once(make: (tokens: number) => Body): (tokens: number) => Body {
 }
 
 /** How a body is written whose members are mostly those that came. */
-function writerOf({ raw, json, scan }: Content): {
+function writerOf(content: Content): {
   readonly sizeOf: (body: JsonObject) => number;
   readonly bytesOf: (body: JsonObject) => Buffer;
 } {
-  if (!(raw instanceof Buffer) || !json || !scan)
-    return { sizeOf: (body) => toBytes(body).length, bytesOf: toBytes };
-  const came = { raw, json, scan };
+  const came = cameOf(content);
+  if (!came) return { sizeOf: (body) => toBytes(body).length, bytesOf: toBytes };
   return { sizeOf: (body) => compactSize(came, body), bytesOf: (body) => splice(came, body) };
 }
+
+/** Writes a body with an output bound. No bound is in a list, so what the lists hold need not be kept until then. */
+function boundedWriter(
+  content: Content,
+  body: JsonObject,
+  bound: Spend['withOutputBound'],
+): (tokens: number) => Buffer {
+  const came = cameOf(content);
+  if (!came) return (tokens) => toBytes(bound?.(body, tokens) ?? body);
+  return spliceWith(withoutLists(came, body), bound);
+}
+
+/** A function of its own: another one beside it would keep the whole body for it, too. */
+const spliceWith =
+  ({ came, sent }: ReturnType<typeof withoutLists>, bound: Spend['withOutputBound']) =>
+  (tokens: number): Buffer =>
+    splice(came, bound?.(sent, tokens) ?? sent);
+
+const cameOf = ({ raw, json, scan }: Content): Came | undefined =>
+  raw instanceof Buffer && json && scan ? { raw, json, scan } : undefined;
 
 const toBytes = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body));
