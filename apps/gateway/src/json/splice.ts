@@ -32,8 +32,8 @@ export function splice(came: Came, sent: JsonObject): Buffer {
 }
 
 /**
- * The same two bodies without the lists that are as they came, such as messages: `splice` writes the same bytes from them. What they held
- * can be freed while the call waits for its admission.
+ * The same two bodies without the lists that are unchanged, such as messages, so that their memory can be freed while the call waits for
+ * its admission. `splice` writes the same bytes from these bodies.
  */
 export function withoutLists(
   came: Came,

@@ -295,7 +295,7 @@ function boundedWriter(
   return spliceWith(withoutLists(came, body), bound);
 }
 
-/** A function of its own: another one beside it would keep the whole body for it, too. */
+/** A function of its own, because V8 keeps the whole body alive for closures that share a scope with it. */
 const spliceWith =
   ({ came, sent }: ReturnType<typeof withoutLists>, bound: Spend['withOutputBound']) =>
   (tokens: number): Buffer =>

@@ -18,7 +18,7 @@ export type InputParts = {
 /**
  * Most tokens that a body's own input can make: one for each byte, plus what templates and tokenizers add, minus the
  * bytes of images, which count as their published maximum.
- * @param call `most`: more tokens than these need not be told apart
+ * @param call `most`: counts above this one need not be distinguished
  */
 export function inputOf(
   body: JsonObject,
