@@ -1,15 +1,15 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readLocalEnv, runLocal } from '@presign/local';
+import { readLocalEnv, runLocal, tone } from '@presign/local';
 import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { audit, takePicture } from '../console/console-page.ts';
-import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium, openListeningChromium } from '../harness/chromium.ts';
 import { prepareDataFolder } from '../harness/embedded-template.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -287,6 +287,101 @@ describe('the example socket-chat', () => {
     },
   );
 });
+
+describe('the example voice-chat', () => {
+  let served: Awaited<ReturnType<typeof serve>>;
+  beforeAll(async () => {
+    served = await serve('voice-chat');
+  });
+  afterAll(() => served.close());
+
+  test('has had answers in sound and met its cap, as its page does, by the time it says where that is', () => {
+    const { address, output } = served;
+    expect(
+      output().match(/The model said: .*You spoke for 1\.0 seconds\. \(2\.6 s of sound\)/g),
+    ).toHaveLength(3);
+    expect(output()).toMatch(/Used 3 turns, spent \d+ microdollars\./);
+    expect(output()).toContain(`Try it at ${address}/`);
+  });
+
+  test.skipIf(!hasChromium)(
+    'hears a microphone in a browser, plays its answers, and says in words what is left and why no further one comes',
+    async () => {
+      const browser = await openListeningChromium(someoneSpeaks());
+      onTestFinished(() => browser.close());
+      const page = await browser.newPage();
+      const asked = watch(page);
+      const sockets: { url: string; sent: string[]; got: string[] }[] = [];
+      page.on('websocket', (socket) => {
+        const own = { url: socket.url(), sent: [] as string[], got: [] as string[] };
+        sockets.push(own);
+        socket.on('framesent', ({ payload }) => own.sent.push(String(payload)));
+        socket.on('framereceived', ({ payload }) => own.got.push(String(payload)));
+      });
+      // Sound that is played cannot be heard here, so each piece is counted where it is handed to the loudspeaker.
+      await page.addInitScript(`{
+        globalThis.played = 0;
+        const { start } = AudioBufferSourceNode.prototype;
+        AudioBufferSourceNode.prototype.start = function (when) {
+          globalThis.played += this.buffer.duration;
+          return start.call(this, when);
+        };
+      }`);
+      await page.goto(served.address);
+      await page.click('button');
+      await page.waitForSelector('li.refused', { timeout: 120_000 });
+      expect(await page.textContent('li.refused')).toBe(
+        'uses_exhausted: This URL has no uses left (max_uses 3). Issue a new URL.',
+      );
+      await page.waitForSelector('button:text("Talk")');
+      expect(await page.textContent('#left')).toMatch(
+        /^0 of 3 answers left\. Spent \$0\.0\d{5} of \$2\.000000\.$/,
+      );
+      const answers = await page.locator('li.answer').allTextContents();
+      expect(answers).toContainEqual(expect.stringMatching(/You spoke for \d\.\d seconds\.$/));
+      expect(Number(await page.evaluate('played'))).toBeGreaterThan(2);
+      expect(await audit(page)).toEqual([]);
+      await takePicture(page, 'voice-chat', 640);
+
+      // The page sends sound and nothing else: the gateway begins each answer.
+      expect(sockets).toHaveLength(1);
+      for (const sent of sockets[0]?.sent ?? [])
+        expect(sent).toMatch(/^\{"type":"input_audio_buffer\.append"/);
+      expect(sockets[0]?.got.filter((got) => got.includes('"response.done"'))).toHaveLength(3);
+      expect(new URL(sockets[0]?.url ?? '').host).toBe(`127.0.0.1:${started.gatewayPort}`);
+      expect(JSON.stringify([asked, sockets])).not.toContain('sk-sandbox');
+    },
+  );
+});
+
+/** A file in which someone says three syllables, and is silent for two seconds. */
+function someoneSpeaks(): string {
+  const syllable = Buffer.concat([tone(250, 4), Buffer.alloc(48 * 100)]);
+  const sound = Buffer.concat([syllable, syllable, syllable, Buffer.alloc(48 * 2_000)]);
+  const head = Buffer.alloc(44);
+  head.write('RIFF    WAVEfmt ');
+  head.writeUInt32LE(36 + sound.length, 4);
+  // The length of what follows, PCM, one channel, 24,000 samples of 2 bytes a second.
+  for (const [at, value] of [
+    [16, 16],
+    [24, 24_000],
+    [28, 48_000],
+  ] as const)
+    head.writeUInt32LE(value, at);
+  for (const [at, value] of [
+    [20, 1],
+    [22, 1],
+    [32, 2],
+    [34, 16],
+  ] as const)
+    head.writeUInt16LE(value, at);
+  head.write('data', 36);
+  head.writeUInt32LE(sound.length, 40);
+  const folder = mkdtempSync(join(tmpdir(), 'presign-voice-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'speech.wav'), Buffer.concat([head, sound]));
+  return join(folder, 'speech.wav');
+}
 
 /** Sends a message from the page, and waits for the whole answer. */
 async function say(page: Page, content: string): Promise<string | null> {

@@ -19,13 +19,26 @@ let shared: Promise<Browser> | undefined;
 
 /** The browser of this worker. A file that is done with it leaves it by `leaveChromium`. */
 export function openChromium(): Promise<Browser> {
-  shared ??= chromium.launch({
-    executablePath: executablePath ?? '',
-    // As root in a container Chromium has neither a sandbox nor much shared memory.
-    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
-  });
+  shared ??= launch();
   return shared;
 }
+
+/** A browser of its own whose microphone hears a WAV file again and again, and whose pages may listen to it. The caller closes it. */
+export const openListeningChromium = (wav: string): Promise<Browser> =>
+  launch([
+    ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+    `--use-file-for-fake-audio-capture=${wav}`,
+  ]);
+
+const launch = (more: readonly string[] = []): Promise<Browser> =>
+  chromium.launch({
+    executablePath: executablePath ?? '',
+    // As root in a container Chromium has neither a sandbox nor much shared memory.
+    args: [
+      ...['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
+      ...more,
+    ],
+  });
 
 /** Closes all pages, with their cookies and storage. A worker runs one file at a time, so no other file has any. */
 export async function leaveChromium(): Promise<void> {
