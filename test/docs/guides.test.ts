@@ -2,6 +2,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import {
+  BUILT_IN_PROVIDERS,
+  BUNDLED_PRICES,
+  modelFacts,
+  pricedBound,
+  pricingOf,
+  spendOf,
+} from '@presign/providers';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -82,6 +90,25 @@ test('the JavaScript of the socket guide has turns, and the refusal of the next 
   expectSameShape(await turn(create), JSON.parse(refusal), '');
   socket.close();
 });
+
+test('the voice guide states what an answer of each model holds', () => {
+  const rows = [...pageOf('voice.md').matchAll(/^\| `(gpt-realtime\S*)` +\| \$([\d.]+)/gm)];
+  expect(rows.length).toBeGreaterThan(2);
+  const openai = BUILT_IN_PROVIDERS.get('openai');
+  for (const [, model = '', shown] of rows) {
+    const facts = openai && modelFacts(openai, model);
+    const path = '/v1/realtime';
+    const judged = facts && spendOf(openai, path)?.bound({ model }, { path, bytes: 10, facts });
+    const pricing = openai && pricingOf(openai, model, { prices: BUNDLED_PRICES, now: Date.now() });
+    if (!pricing || !judged || 'unbounded' in judged) throw new Error(`${model} has no bound`);
+    const { bound } = judged;
+    const { fixedMicrousd, outputRate } = pricedBound(openai, model, pricing, bound) as PricedBound;
+    const most = bound.output?.coversReasoning ? bound.output.asked : facts.maxOutput;
+    expect((fixedMicrousd / 1e6 + (Number(most) * outputRate) / 1e12).toFixed(2), model).toBe(shown);
+  }
+});
+
+type PricedBound = { readonly fixedMicrousd: number; readonly outputRate: number };
 
 test('the usage of the guide has its calls once they are in the ledger', async () => {
   const commands = codeIn(pageOf('read-usage-and-bill.md'), 'bash').map(local.here);

@@ -7,7 +7,7 @@ import {
   type Socket,
   type Server as TcpServer,
 } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 
 const DAY_MS = 86_400_000;
@@ -69,6 +69,22 @@ export async function startTlsUpstream(pem: Pem): Promise<TlsUpstream> {
     names.push(socket.servername ?? false),
   );
   return { url: `https://localhost:${await listen(server)}`, seen, names, close: () => closed(server) };
+}
+
+/** TLS in front of a server on loopback, as a load balancer has it. `port`: by the name `localhost`. */
+export async function startTlsFront(
+  pem: Pem,
+  to: URL,
+): Promise<{ port: number; close: () => Promise<void> }> {
+  const server = createTlsServer(pem, (socket) => {
+    const behind = connect(Number(to.port), to.hostname);
+    for (const [from, other] of [
+      [socket, behind],
+      [behind, socket],
+    ] as const)
+      from.on('error', () => other.destroy()).pipe(other);
+  });
+  return { port: await listen(server), close: () => closed(server) };
 }
 
 /** A provider that ends each connection after the first bytes of the handshake. */

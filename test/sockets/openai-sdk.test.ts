@@ -1,11 +1,9 @@
-import { type AddressInfo, connect } from 'node:net';
-import { createServer } from 'node:tls';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { ResponsesWS } from 'openai/resources/responses/ws';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { newCertificate } from '../harness/tls.ts';
+import { newCertificate, startTlsFront } from '../harness/tls.ts';
 import { SPEECH, startRealtimeProvider } from './realtime-provider.ts';
 import { type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
@@ -63,14 +61,11 @@ test("the official SDK's Realtime session speaks, is answered, and reads why a r
   const realtime = await startRealtimeProvider();
   const own = await startStack({ providers: { openai: { base_url: realtime.url } } });
   // The SDK opens no socket without TLS.
-  const front = createServer(await newCertificate('localhost'));
+  const front = await startTlsFront(await newCertificate('localhost'), new URL(own.gatewayUrls[0] ?? ''));
   try {
     const { url } = await own.issue({ ...ASK, path: '/v1/realtime', max_uses: 2, cost_limit: 5_000_000 });
     const address = new URL(url.replace(/\/realtime$/, ''));
-    const port = Number(address.port);
-    front.on('secureConnection', (socket) => socket.pipe(connect(port, address.hostname)).pipe(socket));
-    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-    Object.assign(address, { protocol: 'https:', port: (front.address() as AddressInfo).port });
+    Object.assign(address, { protocol: 'https:', port: front.port });
     const client = new OpenAI({ baseURL: address.href, apiKey: 'unused' });
     const options = { rejectUnauthorized: false };
     const session = new OpenAIRealtimeWS({ model: 'gpt-realtime', options }, client);
@@ -102,7 +97,7 @@ test("the official SDK's Realtime session speaks, is answered, and reads why a r
     expect(realtime.selfBegun).toBe(0);
     session.close();
   } finally {
-    front.close();
+    await front.close();
     await own.close();
     await realtime.close();
   }
