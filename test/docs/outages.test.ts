@@ -28,6 +28,18 @@ test.each(outages)('"$name" says how long its recovery takes, or that nothing is
   expect(recovers).toMatch(/^–$|\d s\b|^as |^`REDIS_/);
 });
 
+test('each cell of the table of socket protocols links to a test that exists', () => {
+  const sockets = readFileSync(new URL('sockets.md', ROOT), 'utf8');
+  const [table = ''] = sockets.split('## Both protocols').slice(1, 2);
+  const [, , ...rows] = (table.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('|'));
+  expect(rows.length).toBeGreaterThan(7);
+  for (const row of rows) {
+    const links = [...row.matchAll(TEST_LINK)];
+    expect(links, row).toHaveLength(2);
+    expect(links.filter(([, file = '', title = '']) => !isTest(file, title))).toEqual([]);
+  }
+});
+
 test('a test that does not exist is noticed', () => {
   expect(isTest('../../test/gateway/no-such.test.ts', 'limits')).toBe(false);
   expect(isTest('../../test/gateway/leases.test.ts', 'no such test')).toBe(false);

@@ -68,6 +68,30 @@ describe('a turn is a call', () => {
   });
 });
 
+const SOUND = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } };
+
+test('a turn calls a tool of its holder, and the next one brings what the tool returned', async () => {
+  const call = { type: 'function_call', id: 'f1', call_id: 'c1', name: 'weather', arguments: '{}' };
+  provider.serve = (event, { socket }) => {
+    for (const each of eventsOf(event)) {
+      const { response } = each as { response: object };
+      const isFirst = each.type === 'response.completed' && event.previous_response_id === undefined;
+      socket.send(JSON.stringify(isFirst ? { ...each, response: { ...response, output: [call] } } : each));
+    }
+  };
+  const url = await urlOf({ cost_limit: 1_000_000 });
+  const holder = await openSocket(url);
+  const tools = [{ type: 'function', name: 'weather', parameters: {}, strict: false }];
+  const first = (await holder.turn({ ...CREATE, tools })) as { response: { id: string; output: object[] } };
+  expect(first.response.output).toEqual([call]);
+  const output = { type: 'function_call_output', call_id: 'c1', output: 'rain' };
+  const next = { ...CREATE, tools, input: [output], previous_response_id: first.response.id };
+  expect(await holder.turn(next)).toMatchObject({ type: 'response.completed' });
+  expect(provider.frames()).toMatchObject([{ tools }, { tools, input: [output] }]);
+  expect(await statusOf(url)).toMatchObject({ used: 2, held: 0, spent: 2 * 12 });
+  holder.socket.close();
+});
+
 describe('the handshake', () => {
   const refusedBy = async (url: string, more: object = {}) =>
     openSocket(url, more).then(
@@ -209,6 +233,12 @@ describe('an event', () => {
       'a tool without a bound',
       { cost_limit: 100_000 },
       { ...CREATE, tools: [{ type: 'shell' }] },
+      'cost_unbounded',
+    ],
+    [
+      'sound, which has rates of its own',
+      { cost_limit: 1_000_000 },
+      { ...CREATE, input: [{ role: 'user', content: [SOUND] }] },
       'cost_unbounded',
     ],
     ['a model without a price', { cost_limit: 100_000 }, { ...CREATE, model: 'x' }, 'price_unknown'],
