@@ -18,6 +18,8 @@ import { until } from '../harness/gateway-process.ts';
 import { openSocket } from '../sockets/holder.ts';
 import { codeIn, type Fence, fencesIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
+import { expectAsShown, expectSameShape } from './shown.ts';
+import { expectProgramAsShown, tabbed } from './tabs.ts';
 
 const GUIDES = new URL('../../docs/guides/', import.meta.url);
 const guides = readdirSync(GUIDES)
@@ -49,6 +51,24 @@ describe.each(runnable)('$name', ({ page }) => {
   });
 });
 
+test('these guides show a request in three languages', () => {
+  const names = [
+    'budgets',
+    'limit-spending',
+    'mcp-bundle',
+    'read-usage-and-bill',
+    'revoke-a-url',
+    'virtual-keys',
+  ];
+  expect(tabbed.map(({ name }) => name)).toEqual(expect.arrayContaining(names.map((name) => `${name}.md`)));
+});
+
+// Their Python: test/foreign/python-client.foreign.test.ts.
+test.each(tabbed)('the TypeScript of $name prints what its curl prints', async (tabs) => {
+  writeFileSync(join(local.folder, 'tab.mts'), local.here(tabs.ts));
+  await expectProgramAsShown(local, tabs, 'node --import tsx tab.mts');
+});
+
 test('the TypeScript of the guide to issuing issues the URL that its curl issues', async () => {
   const [program = ''] = codeIn(pageOf('issue-a-url.md'), 'ts');
   const env = {
@@ -66,7 +86,7 @@ test('the MCP client of the guide runs a tool', async () => {
   const [issue = ''] = codeIn(page, 'bash').filter((command) => command.includes('/v2/mcp-presign'));
   const [start = ''] = codeIn(page, 'bash');
   await local.run('bash', ['-euc', local.here(`${start}\n${issue}`)]);
-  const [client = ''] = codeIn(page, 'ts');
+  const client = codeIn(page, 'ts').find((code) => code.includes('new Client(')) ?? '';
   expect(await local.run(process.execPath, ['--input-type=module', '-e', client])).toContain("text: '42'");
 });
 
@@ -167,27 +187,4 @@ function stepsOf(fences: readonly Fence[]): readonly Step[] {
     const next = fences.slice(place + 1).find((each) => !['python', 'ts'].includes(each.language));
     return [{ command: code, shown: next && ['json', ''].includes(next.language) ? next : undefined }];
   });
-}
-
-/** JSON has the fields and types that the page shows; other output is the same text. */
-function expectAsShown(output: string, shown: Fence | undefined): void {
-  if (!shown) return;
-  if (shown.language === 'json') expectSameShape(JSON.parse(output), JSON.parse(shown.code), '');
-  else expect(output.trim()).toBe(shown.code.trim());
-}
-
-/** Values that do not differ from run to run. */
-const EXACT = /\.(code|cost_limit|limit|limit_of|max_uses|needed|remaining|spent|status|type|used|version)$/;
-
-/** The same fields everywhere, with values of the same type. Codes and small amounts are the same, too. */
-function expectSameShape(actual: unknown, shown: unknown, path: string): void {
-  if (Array.isArray(shown)) {
-    expect(Array.isArray(actual), path).toBe(true);
-    for (const item of actual as unknown[]) expectSameShape(item, shown[0], `${path}[]`);
-  } else if (shown !== null && typeof shown === 'object') {
-    expect(Object.keys(actual ?? {}), path).toEqual(Object.keys(shown));
-    for (const [name, member] of Object.entries(shown))
-      expectSameShape((actual as Record<string, unknown>)[name], member, `${path}.${name}`);
-  } else if (EXACT.test(path)) expect(actual, path).toBe(shown);
-  else expect(actual === null ? null : typeof actual, path).toBe(shown === null ? null : typeof shown);
 }

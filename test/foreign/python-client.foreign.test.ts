@@ -7,6 +7,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { codeIn } from '../docs/fences.ts';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
+import { expectProgramAsShown, tabbed } from '../docs/tabs.ts';
 
 const { uv, python, openapiLint } = inject('toolchains');
 const at = (installed: typeof uv) => ('at' in installed ? installed.at : '');
@@ -132,6 +133,12 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
       '1',
       '',
     ]);
+  });
+
+  // Their TypeScript: test/docs/guides.test.ts.
+  test.each(tabbed)('prints in $name what its curl prints', async (tabs) => {
+    writeFileSync(join(local.folder, 'tab.py'), local.here(tabs.python));
+    await expectProgramAsShown(local, tabs, `${fresh} tab.py`);
   });
 
   const typed = 'has types that mypy and pyright accept in strict mode, and that refuse what is wrong';
