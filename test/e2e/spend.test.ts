@@ -108,7 +108,7 @@ test('an output bound is lowered to the money left, the answer says so, and the 
   expect(error.needed).toBeGreaterThan(20);
 });
 
-test('Anthropic messages are metered, streamed and not', async () => {
+test('Anthropic messages are metered as JSON and as a stream', async () => {
   const grant = { ...ask, provider: 'anthropic', path: '/v1/messages', cost_limit: 10_000 };
   const { url } = await stack.issue(grant);
   const answer = await call(url);

@@ -63,7 +63,7 @@ afterAll(async () => {
 });
 
 describe.each(['http', 'https'])('answers that arrive at once over %s', (scheme) => {
-  test('have their own bytes, at once and on the same connections again', async () => {
+  test('each have their own bytes, also when connections are used again', async () => {
     const { origin } = upstreams[scheme] ?? { origin: '' };
     for (let round = 0; round < 2; round++) {
       const all = await Promise.all(

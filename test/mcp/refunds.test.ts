@@ -269,7 +269,7 @@ test('a server that takes the call and closes without an answer gets no refund',
   silent.close();
 });
 
-test('a stream that breaks off after -32601 gives that call back, and no more', async () => {
+test('a stream that breaks off after -32601 refunds only the call that got it', async () => {
   const answer = await issue({ max_uses: 2 });
   const url = urlOf(answer, 'a');
   const error = { jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'no' } };

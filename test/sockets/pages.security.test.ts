@@ -92,7 +92,7 @@ describe('a handshake of a page that is refused', () => {
     }
   });
 
-  test('by the provider gets its status', async () => {
+  test('by the provider: the page gets the provider’s status', async () => {
     provider.refuse = () => ({ status: 401, body: '{"error":"sk-real"}' });
     const page = await fromPage(await issue());
     provider.refuse = undefined;

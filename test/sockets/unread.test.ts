@@ -89,7 +89,7 @@ describe('a holder that does not read', () => {
     holder.socket.close();
   });
 
-  test('for good is gone after some beats, and its turn is charged what it has used', async () => {
+  test('is disconnected after some heartbeats, and its turn is charged what it has used', async () => {
     const { quickUrl, grant_id } = await issue({ cost_limit: 100_000 });
     const { holder, upstream } = await openBoth(quickUrl);
     provider.serve = pour(100);
@@ -120,7 +120,7 @@ describe('a provider that does not read', () => {
     holder.socket.close();
   });
 
-  test('for good is gone after some beats, and its turns cost their hold', async () => {
+  test('is disconnected after some heartbeats, and its turns cost their hold', async () => {
     const { url, quickUrl } = await issue({ cost_limit: 1_000_000_000 });
     const { holder, upstream } = await openBoth(quickUrl);
     upstream.pause();

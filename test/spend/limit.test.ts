@@ -21,7 +21,7 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
     expect(samples.most).toBeGreaterThan(limit * 0.95);
   });
 
-  test('at least 95% of the limit could be spent, and the end of it is a 402', () => {
+  test('at least 95% of the limit can be spent, and then calls get 402', () => {
     const { last, settledMicrousd, limit } = run;
     expect(last.status).toBe(402);
     expect(['cost_limit_reached', 'cost_limit_too_low']).toContain(last.code);

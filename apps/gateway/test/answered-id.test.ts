@@ -41,7 +41,7 @@ describe('the id of an answer that is too long to be parsed', () => {
     '',
   ])('is not known of %s', (text) => expect(answeredId(text)).toBeUndefined());
 
-  test('is found in any text without an error, and in linear work', () => {
+  test('is searched in any text in linear work, and without an exception', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => void answeredId(`{"id":${a}${b}`)),
       { numRuns: 2_000 },

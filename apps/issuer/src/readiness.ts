@@ -19,7 +19,7 @@ export function addHealthRoutes(app: Hono<IssuerEnv>, { readiness, draining }: I
   });
 }
 
-/** Asks what an issuer that is not stopping cannot do. */
+/** Checks what the issuer cannot do now. An issuer that is stopping is not asked. */
 export function askStores({
   db,
   redis,

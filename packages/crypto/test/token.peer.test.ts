@@ -45,7 +45,7 @@ describe('paseto-ts, an implementation of its own', () => {
     expect(theirs).toBe(signToken(claims, key));
   });
 
-  test('signs without a footer, or for another key, what is refused here', () => {
+  test('a token that it signs without a footer, or for another key, is refused', () => {
     const foreign = readSigningKey(generateSigningKey());
     expect(verifyToken(sign(secret, { a: 1 }, bare), keys)).toMatchObject({ reason: 'malformed' });
     const unknown = sign(secret, { a: 1 }, { ...bare, footer: { kid: foreign.kid } });

@@ -32,7 +32,7 @@ export type Charge = {
 /** The part of a charge to give back. */
 export type Refund = {
   readonly chargeId: string;
-  /** 128 bits, hex, the same at every try: names the refund in the ledger for good. */
+  /** The refund's id in the ledger: 128 bits in hex. Every attempt must use the same one. */
   readonly refundId: string;
   /** No more is given back than was charged. */
   readonly uses: number;

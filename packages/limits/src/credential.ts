@@ -23,8 +23,8 @@ export type CredentialVersion = { readonly id: string; readonly version: number;
 export type CredentialCopy = CredentialVersion & { readonly partition: number };
 
 /**
- * How long a new version stays where no grant has loaded the credential: far longer than a gateway that read Postgres
- * before the change needs until it runs `load`.
+ * How long Redis keeps a new version that no grant has loaded. A gateway may have read the old version from Postgres, and runs `load` long
+ * before this time ends.
  */
 export const TRACE_MS = 3_600_000;
 

@@ -134,7 +134,7 @@ export function writeTogether(redis: RedisClient): void {
   });
 }
 
-/** The partitions that one script can take together: those of a Cluster may each be on another node. */
+/** The groups of partitions that one run of a script can serve. In a Cluster each partition may be on another node, so it is alone. */
 export const groupsOf = <T>(redis: RedisClient, partitions: readonly T[]): (readonly T[])[] =>
   redis instanceof Cluster ? partitions.map((each) => [each]) : [partitions];
 

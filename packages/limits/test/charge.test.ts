@@ -149,7 +149,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('a charge sent again after Redis restarted and the ledger had it counts nothing', async () => {
+  test('a charge that is in the ledger and is sent again after a restart of Redis counts nothing', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);

@@ -30,7 +30,7 @@ export function exportTraces({ endpoint, service, ratio, delayMs }: TraceExport)
   const byRatio = new TraceIdRatioBasedSampler(ratio);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': service }),
-    // Any holder can send a `traceparent` that wants to be traced. It may be traced as often as any other.
+    // Any holder can send a `traceparent` that asks for a trace. The ratio decides for it as for every other call.
     sampler: new ParentBasedSampler({ root: byRatio, remoteParentSampled: byRatio }),
     spanProcessors: [
       new BatchSpanProcessor({

@@ -30,7 +30,10 @@ type Needs = {
   readonly now: () => number;
 };
 
-/** Another list may have the right price. A provider that takes a highest price states more only for a key of the customer's own at a host. */
+/**
+ * Another price list may have the right price, so the list is part of the key. Where a call states its highest price, a provider exceeds it only
+ * for a customer's own key at a host, so only that credential is refused.
+ */
 function keyOf({ prices }: Needs, { grant: { provider }, policy, plan: { spend } }: PricedCall): string {
   const whose = spend?.withHighestPrice ? policy.ref.credentialId : policy.accountId;
   return [whose, provider.id, prices.current().id].join(' ');

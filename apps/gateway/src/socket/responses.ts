@@ -19,8 +19,8 @@ const NAMES = new NameTree(OWN.map((name) => [name]));
 const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
 /**
- * Reads an event of a holder. Only `response.create` is served: other events start work that is no turn, or are not known. The members of its
- * body are taken over as bytes, and are judged as the body that they make.
+ * Reads an event of a holder. Only `response.create` is served: other events are unknown, or start work outside of a turn. The bytes of its
+ * other members become a body, which is judged as that of a `POST`.
  */
 function read(frame: Buffer): Asked {
   const scan = scanJson(frame, MOST, namesJudge(NAMES));

@@ -15,7 +15,7 @@ export const maySeeUrl = (key: Viewer, { apiKeyId }: Issued): boolean =>
 export const mayRead = (key: Viewer): boolean => hasScope(key, 'read');
 
 /**
- * Refuses a change of something of which the key may see nothing. An answer leaves out the rest of what it may not see.
+ * Refuses a change if the key may see neither figures nor the URL. Where it may see a part, the answer leaves out the rest.
  * @throws RefusedError `policy_forbids`
  */
 export function refuseUnseen(key: Viewer, grant: Issued): void {

@@ -6,8 +6,8 @@ import { type SQL, sql } from 'drizzle-orm';
 const VALUE_MAX_CHARS = 255;
 
 /**
- * Escapes that JSON has and no text of Postgres: NUL, and a half of a surrogate pair, which JavaScript escapes only if it stands alone.
- * Anywhere in a document they make all of it unreadable, so U+FFFD takes their place. A backslash before them may be escaped itself.
+ * Escapes that JSON allows and Postgres cannot store as text: NUL, and half of a surrogate pair, which JavaScript escapes only if it is alone.
+ * One of them makes the whole document unreadable, so U+FFFD replaces each. The backslash before one may itself be escaped.
  */
 const UNREADABLE = String.raw`(?<!\\)((?:\\\\)*)\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2})`;
 const REPLACED = String.raw`\1\\ufffd`;

@@ -119,7 +119,7 @@ async function store(
 }
 
 /**
- * Refuses a change of a session with a URL of which the key may see nothing.
+ * Refuses a change of a session if it has a URL that the key may not see at all.
  * @throws RefusedError `policy_forbids`
  */
 async function refuseUnseenOf(tx: Transaction, { apiKey, id }: Asked): Promise<void> {

@@ -109,7 +109,7 @@ export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number 
 /** Rates without the one of cache writes for an hour. */
 export const withoutHour = ({ cache_write_1h: _, ...rates }: ModelPrice): ModelPrice => rates;
 
-/** The kinds of tokens that are input, or output. */
+/** The kinds of input tokens, and those of output tokens. */
 export const kindsOf = (whole: 'input' | 'output') =>
   TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
 

@@ -147,7 +147,7 @@ function ofLayers(layers: Prices['layers'], sought: Sought, now: number): Pricin
 const isPeakOf = (all: readonly Pricing[], { rates, isByHour }: Pricing): boolean =>
   !isByHour && all.some((other) => other.isByHour && isDeepStrictEqual(rates, other.rates));
 
-/** A rate that falls to less than half, or a context window, by which calls hold less. */
+/** A rate that falls to less than half, or a smaller context window: both make holds smaller. */
 export type Drop = {
   /** The provider as lists name it. */
   readonly vendor: string;

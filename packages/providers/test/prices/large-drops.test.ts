@@ -46,7 +46,7 @@ describe('a large drop', () => {
     ]);
   });
 
-  test('is a context window, by which calls hold less', async () => {
+  test('is a smaller context window, because calls hold less by it', async () => {
     const before = listOf(model(rates(10), { context_window: 100_000 }));
     expect(await units(before, listOf(model(rates(10), { context_window: 1_000 })))).toEqual([
       'm context_window',

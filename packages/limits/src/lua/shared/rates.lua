@@ -2,7 +2,7 @@
 local function rate_text(name, limit, left, reset_ms)
   return string.format('%s %.0f %.0f %.0f ', name, limit, math.max(math.floor(left), 0), reset_ms)
 end
--- Takes calls out of the bucket of a window. Returns its level, what it says, and how long the calls must wait if they must. More
+-- Takes calls out of the bucket of a window. Returns its level, its text for the headers, and the wait in ms if the calls must wait. More
 -- calls than a window holds never pass: a debt would let far more pass in a day than the limit.
 local NEVER = -1
 local function take_from_bucket(name, window_ms, limit, level, at, calls, now)
