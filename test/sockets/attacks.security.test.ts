@@ -61,7 +61,7 @@ describe('a turn that is hidden', () => {
 });
 
 describe('turns that outrun their hold', () => {
-  test('of two requests in one packet on one stream, one becomes a turn', async () => {
+  test('one of two requests in one packet on one stream becomes a turn', async () => {
     const url = await urlOf();
     provider.serve = (event, { socket }) => socket.send(JSON.stringify(eventsOf(event)[0]));
     const { socket, got } = await rawSocket(url);

@@ -129,12 +129,12 @@ export const ERRORS = {
   grant_ended: [
     409,
     'conflict_error',
-    'This URL has expired or was revoked, and does not come back. Issue a new URL.',
+    'This URL has expired or was revoked, and can never be used again. Issue a new URL.',
   ],
   api_key_ended: [
     409,
     'conflict_error',
-    'This API key has expired or was revoked, and does not come back. Create another one.',
+    'This API key has expired or was revoked, and can never be used again. Create another one.',
   ],
   budget_deleted: [409, 'conflict_error', 'This budget was deleted. Create another one.'],
   account_deleted: [409, 'conflict_error', 'This account was deleted. Create another one.'],

@@ -206,7 +206,11 @@ export function ambiguous(found: string): Refusal {
 /** Refuses headers that HTTP allows and the gateway does not support. */
 export function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
   if (headers.upgrade !== undefined) {
-    return { code: 'invalid_request', param: 'Upgrade', message: 'Upgrade: this URL cannot be upgraded.' };
+    return {
+      code: 'invalid_request',
+      param: 'Upgrade',
+      message: 'This URL opens no WebSocket. Send the call without the header Upgrade.',
+    };
   }
   // RFC 9112 §6.1: a server has to remove every other coding itself. The gateway offers none.
   if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {

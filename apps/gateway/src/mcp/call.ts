@@ -331,8 +331,14 @@ const BROKEN_OFF: Refusal = {
 };
 
 const UNANSWERED = {
-  unsent: { code: 'upstream_unreachable', message: 'The MCP server could not be reached.' },
-  timeout: { code: 'upstream_timeout', message: 'The MCP server did not answer in time.' },
+  unsent: {
+    code: 'upstream_unreachable',
+    message: 'The MCP server could not be reached, so the call costs nothing. Try again later.',
+  },
+  timeout: {
+    code: 'upstream_timeout',
+    message: 'The MCP server did not answer in time. The call may have run, so its charge stands.',
+  },
   left: BROKEN_OFF,
   failure: BROKEN_OFF,
   revoked: { code: 'grant_revoked' },
