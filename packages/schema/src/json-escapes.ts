@@ -1,12 +1,24 @@
-/** Index of the quote that ends the string beginning at `start`, or of the end of the text. */
+/**
+ * Index of the quote that ends the string beginning at `start`, or of the end of the text. Most strings are so short that to look at their
+ * bytes takes less time than one search.
+ */
 export function endOfStringBytes(json: Uint8Array, start: number): number {
-  for (let end = json.indexOf(QUOTE, start + 1); end >= 0; end = json.indexOf(QUOTE, end + 1)) {
+  const near = Math.min(json.length, start + NEAR);
+  let from = start + 1;
+  while (from < near) {
+    const byte = json[from];
+    if (byte === QUOTE) return from;
+    from += byte === BACKSLASH ? 2 : 1;
+  }
+  for (let end = json.indexOf(QUOTE, from); end >= 0; end = json.indexOf(QUOTE, end + 1)) {
     let slashes = 0;
     while (json[end - 1 - slashes] === BACKSLASH) slashes++;
     if (slashes % 2 === 0) return end;
   }
   return json.length;
 }
+
+const NEAR = 32;
 
 /** Bytes by which the escape `\uXXXX` at a place is longer than what `JSON.stringify` writes for its character. */
 export function sparedByEscape(json: Uint8Array, at: number): number {

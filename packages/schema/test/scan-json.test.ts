@@ -65,6 +65,17 @@ test('an e in a word or a string is no exponent', () => {
   expect(scan('{"a":true,"b":false,"c":"1e5","1e5":null}').compactBytes).toBeDefined();
 });
 
+test('a string ends at the first quote that is not escaped, wherever its escapes are', () => {
+  for (let length = 0; length < 70; length++)
+    for (const escaped of ['', '\\', '\\\\', '"', '\\"', '"\\', '\n"'])
+      for (const rest of ['', 'y', '"'.repeat(40)]) {
+        const value = { a: 'x'.repeat(length) + escaped + rest, b: 1 };
+        const text = JSON.stringify(value);
+        const ends = scan(text).members.map(({ valueAt, end }) => text.slice(valueAt, end));
+        expect(ends).toEqual([JSON.stringify(value.a), '1']);
+      }
+});
+
 test('the members of the object at the top are found where they stand', () => {
   fc.assert(
     fc.property(written, (text) => {
