@@ -51,6 +51,12 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
         const forms = [properties[each] as Json, ...((properties[each]?.anyOf ?? []) as unknown as Json[])];
         const { minimum, maximum } = forms.find((form) => form.minimum !== undefined) ?? {};
         const control = ui.field(each);
+        if (each === 'cost_limit') {
+          // It is typed in dollars.
+          expect(await control.getAttribute('inputmode')).toBe('decimal');
+          expect(await ui.of(each, "each.closest('p').textContent")).toContain('Dollars that may be spent');
+          continue;
+        }
         expect(await control.getAttribute('min'), each).toBe(minimum === undefined ? null : String(minimum));
         expect(await control.getAttribute('max'), each).toBe(maximum === undefined ? null : String(maximum));
         expect(await ui.of(each, 'each.required'), each).toBe(required?.includes(each) ?? false);

@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     await field('provider').fill('sandbox');
     await field('path').fill('/v1/chat/completions');
     await field('client_api_key').fill(KEY);
-    await field('cost_limit').fill('50000');
+    await field('cost_limit').fill('0.05');
     await press('Issue');
     const url = await ui.page.getByLabel('The URL', { exact: true }).inputValue();
     await press('Call');

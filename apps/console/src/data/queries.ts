@@ -305,6 +305,23 @@ export const useValues = (by: Dimension, enabled = true) =>
       }),
   });
 
+/** The first virtual keys, for a choice. */
+export const useVirtualKeyList = (enabled: boolean) =>
+  useQuery({
+    queryKey: ['virtual-key-list'],
+    queryFn: async () => (await presign.listVirtualKeys({ limit: 100 })).data,
+    enabled,
+  });
+
+/** The models of a provider that have a price. An empty name: of all providers. */
+export const useModels = (provider: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['models', provider],
+    queryFn: async () => (await presign.listModels(provider === '' ? {} : { provider })).data,
+    staleTime: REPORT_MS,
+    enabled,
+  });
+
 export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);
 
 export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at));

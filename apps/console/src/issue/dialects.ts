@@ -56,3 +56,13 @@ const DIALECTS: readonly Dialect[] = [
 
 export const dialectOf = (path: string): Dialect | undefined =>
   DIALECTS.find(({ ending }) => ending.test(path));
+
+/** Paths of usual calls, to choose from. */
+export const PATHS = [
+  '/v1/chat/completions',
+  '/v1/responses',
+  '/v1/messages',
+  '/v1/embeddings',
+  '/v1/realtime',
+  '/v2/chat',
+] as const;

@@ -1,5 +1,7 @@
 import type { JSX } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
+import { readMoney, writeMoney } from '../data/format.ts';
+import { Add, Options, Picks } from './picks.tsx';
 import {
   exampleText,
   fieldsOf,
@@ -107,6 +109,7 @@ const Hint = ({ of, id }: { of: RequestField; id?: string }) => {
 function Control({ field, example }: { field: RequestField; example: unknown }) {
   const id = useId();
   const { name, label, kind, schema, isRequired } = field;
+  const pick = useContext(Picks)[name];
   const shared = {
     id,
     name,
@@ -119,15 +122,27 @@ function Control({ field, example }: { field: RequestField; example: unknown }) 
     ...shared,
     minLength: schema.minLength,
     maxLength: schema.maxLength,
-    placeholder: exampleText(example),
+    placeholder: exampleText(
+      kind === 'dollars' && typeof example === 'number' ? writeMoney(example) : example,
+    ),
   };
+  const isList = pick !== undefined && kind === 'text';
   return (
     <p class="field">
       <label for={id}>
         {label}
         {isRequired && ' (required)'}
       </label>
-      {kind === 'choice' ? (
+      {pick?.isClosed ? (
+        <select {...shared}>
+          <option value="">none</option>
+          {pick.options.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : kind === 'choice' ? (
         <select {...shared}>
           <option value="">{isRequired ? '' : 'default'}</option>
           {schema.enum?.map((each) => (
@@ -139,19 +154,29 @@ function Control({ field, example }: { field: RequestField; example: unknown }) 
       ) : kind === 'lines' || kind === 'json' ? (
         <textarea {...typed} rows={2} onInput={kind === 'json' ? judgeJson : undefined} />
       ) : (
-        <input {...typed} {...inputOf(field)} />
+        <input {...typed} {...inputOf(field)} list={isList ? `${id}-list` : undefined} />
       )}
+      {pick && isList && <Options id={`${id}-list`} of={pick.options} />}
+      {pick && kind === 'lines' && <Add label={label} of={pick.options} />}
       <Hint of={field} id={`${id}-hint`} />
     </p>
   );
 }
 
-const TYPES = { number: 'number', secret: 'password' } as const;
+const TYPES = { number: 'number', secret: 'password', switch: 'checkbox' } as const;
 
 const inputOf = ({ kind, schema: { type, minimum, maximum } }: RequestField) => ({
-  type: kind === 'number' || kind === 'secret' ? TYPES[kind] : 'text',
+  type: kind === 'number' || kind === 'secret' || kind === 'switch' ? TYPES[kind] : 'text',
+  ...(kind === 'dollars' && { inputMode: 'decimal' as const, onInput: judgeDollars }),
   ...(kind === 'number' && { min: minimum, max: maximum, step: type === 'integer' ? 1 : 'any' }),
 });
+
+const judgeDollars = ({ currentTarget: field }: JSX.TargetedInputEvent<HTMLInputElement>): void =>
+  field.setCustomValidity(
+    field.value.trim() === '' || readMoney(field.value) !== undefined
+      ? ''
+      : 'Expected dollars with at most six decimals, such as 25 or 0.05.',
+  );
 
 const judgeJson = ({ currentTarget: area }: JSX.TargetedInputEvent<HTMLTextAreaElement>): void =>
   area.setCustomValidity(

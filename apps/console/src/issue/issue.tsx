@@ -10,7 +10,9 @@ import { Facts, When } from '../parts/facts.tsx';
 import { href, hrefOf } from '../parts/place.ts';
 import { BundleSettings, Code } from './code.tsx';
 import { Fields } from './fields.tsx';
+import { Forecast } from './forecast.tsx';
 import './issue.css';
+import { Picks, usePicks } from './picks.tsx';
 import { Playground } from './playground.tsx';
 import { inlined, readRequest, type Schema, type Texts } from './schema.ts';
 import { Variable } from './write-code.ts';
@@ -82,12 +84,15 @@ type Issued = { readonly request: Readonly<Record<string, unknown>> } & (
   | { readonly bundle: McpPresignAnswer }
 );
 
+const NO_PICKS = {};
+
 /** The entered secrets and the issued URL live in this component alone: a cache would keep them after the page is left. */
 function Form({ way, path, schema }: { way: Way } & Operation) {
   const client = useQueryClient();
   const [texts, setTexts] = useState<Texts>(new Map());
   const [issued, setIssued] = useState<Issued>();
   const [error, setError] = useState<Error>();
+  const picks = usePicks(texts);
   const [isPending, setPending] = useState(false);
   const result = useRef<HTMLHeadingElement>(null);
   useEffect(() => result.current?.focus(), [issued]);
@@ -118,13 +123,18 @@ function Form({ way, path, schema }: { way: Way } & Operation) {
     <>
       <div class="issue">
         <Entry isPending={isPending} send={send} follow={setTexts}>
-          <Fields of={schema} example={example} texts={texts} />
+          <Picks.Provider value={way.method === 'presign' ? picks : NO_PICKS}>
+            <Fields of={schema} example={example} texts={texts} />
+          </Picks.Provider>
           {error && <Failed error={error} />}
         </Entry>
-        <section aria-label="The same as code" class="beside">
-          <h2>The same as code</h2>
-          <Code of={{ path, method: way.method, body: shown }} />
-        </section>
+        <div class="beside">
+          {way.method === 'presign' && <Forecast request={shown} />}
+          <section aria-label="The same as code">
+            <h2>The same as code</h2>
+            <Code of={{ path, method: way.method, body: shown }} />
+          </section>
+        </div>
       </div>
       {issued && (
         <section aria-label="The result">
@@ -179,7 +189,12 @@ async function issue({ method }: Way, request: Record<string, unknown>): Promise
 }
 
 function Result({ of }: { of: Issued }) {
-  const { session_id: session, expires_at: end } = 'url' in of ? of.url : of.bundle;
+  const {
+    session_id: session,
+    expires_at: end,
+    grant_id: grant,
+    warnings = [],
+  } = 'url' in of ? of.url : of.bundle;
   return (
     <>
       {'url' in of ? (
@@ -187,8 +202,19 @@ function Result({ of }: { of: Issued }) {
       ) : (
         <Secret label="The URL of the bundle" value={of.bundle.bundle_url} />
       )}
+      {warnings.map((each) => (
+        <p key={each.message} role="alert" class="failed">
+          <b>{each.code}</b>: {each.message}
+        </p>
+      ))}
       <Facts
         of={[
+          [
+            'URL',
+            <a key="url" href={hrefOf('urls/url', grant)}>
+              {short(grant)}
+            </a>,
+          ],
           [
             'Session',
             <a key="session" href={hrefOf('urls', session)}>

@@ -1,7 +1,9 @@
+import { readMoney } from '../data/format.ts';
+
 /** JSON Schema, as far as the requests of the issuer use it. */
 export type Schema = {
   readonly $ref?: string;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly title?: string;
   readonly description?: string;
   readonly format?: string;
@@ -44,8 +46,18 @@ export function inlined(
   return all.$ref === undefined ? all : inlined(all, named, path);
 }
 
-/** How a value is entered: `lines` is a list of texts, `group` has fields of its own, and `list` is a list of groups. */
-export type Kind = 'text' | 'secret' | 'number' | 'choice' | 'lines' | 'json' | 'group' | 'list';
+/** How a value is entered: `lines` is a list of texts, `group` has fields of its own, and `list` is a list of groups. `dollars` are microdollars for the API. */
+export type Kind =
+  | 'text'
+  | 'secret'
+  | 'number'
+  | 'dollars'
+  | 'switch'
+  | 'choice'
+  | 'lines'
+  | 'json'
+  | 'group'
+  | 'list';
 
 /** A field of a request, by the name that the issuer gives it in a refusal, such as `servers[0].url`. */
 export type RequestField = {
@@ -97,11 +109,16 @@ function chosenOf(
   return label && (texts.get(nameOf(label, at)) || String(schema?.default));
 }
 
+/** How the schema begins the description of an amount of money. */
+const MICRO = /^Microdollars( that may be spent \(1 dollar = 1000000\))?/;
+
 function kindOf(schema: Schema): Kind {
   const { type, format, items, properties } = schema;
   if (schema.enum) return 'choice';
   if (type === 'string') return format === 'password' ? 'secret' : 'text';
-  if (type === 'integer' || type === 'number') return 'number';
+  if ([type].flat().includes('boolean')) return 'switch';
+  if (type === 'integer' || type === 'number')
+    return MICRO.test(schema.description ?? '') ? 'dollars' : 'number';
   if (properties) return 'group';
   if (items?.properties) return 'list';
   return listOf(schema).some((each) => each && isText(each)) ? 'lines' : 'json';
@@ -124,7 +141,7 @@ export function lengthOf(name: string, texts: Texts): number {
 }
 
 /**
- * The request that was entered. Fields without a text are left out, and so is JSON that cannot be read.
+ * The request that was entered. Fields without a text are left out, and so are JSON and dollars that cannot be read.
  * @param secret what stands for a secret
  */
 export const readRequest = (schema: Schema, texts: Texts, secret: (name: string, text: string) => unknown) =>
@@ -150,6 +167,8 @@ function read(field: RequestField, texts: Texts, secret: Secret): unknown {
   const text = texts.get(name)?.trim() ?? '';
   if (text === '') return undefined;
   if (kind === 'number') return Number(text);
+  if (kind === 'switch') return true;
+  if (kind === 'dollars') return readMoney(text);
   if (kind === 'secret') return secret(name, text);
   if (kind === 'json') return readJson(text);
   return kind === 'lines' ? readLines(schema, text) : text;
@@ -173,11 +192,13 @@ function readLines({ anyOf }: Schema, text: string): unknown {
 export function hintOf({ schema, kind }: RequestField): string {
   const { description, default: fallback } = schema;
   return [
-    description,
+    kind === 'dollars'
+      ? description?.replace(MICRO, 'Dollars that may be spent, such as 25 or 0.05')
+      : description,
     kind === 'lines' && 'One a line.',
     kind === 'json' && 'JSON.',
     fallback !== undefined && `Default: ${String(fallback)}.`,
-    rangeOf(schema),
+    kind !== 'dollars' && rangeOf(schema),
   ]
     .filter(Boolean)
     .join(' ');

@@ -15,11 +15,12 @@ export type ShownRequest = {
   readonly body: Readonly<Record<string, unknown>>;
 };
 
-/** The same request in three languages. No code has a secret in it: each reads them from the environment. */
+/** The same request as JSON and in three languages. No code has a secret in it: each reads them from the environment. */
 export const codeOf = (request: ShownRequest): readonly (readonly [language: string, code: string])[] => [
   ['curl', curl(request)],
   ['TypeScript', typescript(request)],
   ['Python', python(request)],
+  ['JSON', json(request)],
 ];
 
 /** How a language writes values. */
@@ -71,6 +72,10 @@ function write(language: Language, value: unknown, indent = ''): string {
     ? `${open}${close}`
     : `${open}\n${inside}${parts.join(`,\n${inside}`)}\n${indent}${close}`;
 }
+
+/** Variables stand as `$NAME`, and are to be replaced. */
+const json = ({ body }: ShownRequest): string =>
+  write({ ...PYTHON, constant: String, variable: (name) => text(`$${name}`) }, body);
 
 const curl = ({ path, body }: ShownRequest): string => `curl -s '${ISSUER}${path}' \\
   -H "Authorization: Bearer $PRESIGN_API_KEY" \\

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { appliesTo } from '../src/data/applies-to.ts';
+import { about, averageSize, callCost, callsUnder } from '../src/data/estimate.ts';
+
+const RATES = { input_tokens: 150_000, output_tokens: 600_000 };
+
+test('a call costs its tokens at the rates of a million, rounded up', () => {
+  expect(callCost(RATES, { input: 300, output: 300 })).toBe(225);
+  expect(callCost(RATES, { input: 1, output: 0 })).toBe(1);
+  expect(callCost({ input: 150_000, output: 600_000 }, { input: 300, output: 300 })).toBe(225);
+  expect(callCost({ input_tokens: 150_000 }, { input: 1, output: 1 })).toBeUndefined();
+});
+
+test('the fewer of uses and money bound the calls', () => {
+  expect(callsUnder({ dollars: 540_000, uses: undefined }, 225)).toBe(2_400);
+  expect(callsUnder({ dollars: 540_000, uses: 20 }, 225)).toBe(20);
+  expect(callsUnder({ dollars: undefined, uses: undefined }, 225)).toBeUndefined();
+  expect(callsUnder({ dollars: 0, uses: undefined }, 225)).toBe(0);
+  expect(callsUnder({ dollars: 100, uses: undefined }, 0)).toBeUndefined();
+});
+
+test.each([
+  [2_437, 2_400],
+  [99, 99],
+  [7, 7],
+  [0, 0],
+  [123_456, 120_000],
+])('%i calls are about %i', (calls, shown) => {
+  expect(about(calls)).toBe(shown);
+});
+
+test('the average call of none is not known', () => {
+  expect(averageSize({ calls: 0, input_tokens: 0, output_tokens: 0 })).toBeUndefined();
+  expect(averageSize({ calls: 4, input_tokens: 10, output_tokens: 400 })).toEqual({ input: 3, output: 100 });
+});
+
+test.each([
+  [{ account: true }, true],
+  [{ external_user: 'ada' }, true],
+  [{ external_user: '*' }, true],
+  [{ external_user: 'grace' }, false],
+  [{ api_key: 'own' }, true],
+  [{ api_key: 'other' }, false],
+  [{ virtual_key: 'vk_1' }, false],
+  [{ metadata: { team: 'blue' } }, true],
+  [{ metadata: { team: '*' } }, true],
+  [{ metadata: { plan: '*' } }, false],
+] as const)('a budget of %j and a request', (scope, applies) => {
+  const request = { external_user: 'ada', metadata: { team: 'blue' } };
+  expect(appliesTo({ scope, deleted_at: null }, request, 'own')).toBe(applies);
+  expect(appliesTo({ scope, deleted_at: 1 }, request, 'own')).toBe(false);
+});
