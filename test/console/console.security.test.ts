@@ -244,7 +244,7 @@ describe('the pages of the console', () => {
     const answer = await page();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-security-policy')).toBe(
-      `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ${stack.gatewayUrls[0]}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+      `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ${stack.gatewayUrls[0]} ${stack.gatewayUrls[0]?.replace('http', 'ws')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
     );
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
     expect(answer.headers.get('cross-origin-opener-policy')).toBe('same-origin');

@@ -84,10 +84,6 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     expect(await fact('Money left')).toBe(left);
     expect(await fact('Spent by the URL')).toBe(dollars);
     expect((await ui.region('The answer').innerText()).length).toBeGreaterThan(20);
-    await takePart('Issue a URL', 'issue');
-    await page.setViewportSize({ width: 920, height: 370 });
-    await page.evaluate('scrollTo(0, document.body.scrollHeight)');
-    await ui.picture('playground', 370);
     await expectGood();
     await page.getByRole('link', { name: String(row?.requestId).slice(0, 8) }).click();
     await page.getByRole('heading', { name: 'From hold to charge' }).waitFor();

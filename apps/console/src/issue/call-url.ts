@@ -7,6 +7,8 @@ export type Head = {
   readonly requestId: string | null;
   /** Microdollars, if the answer says so: streams do not. */
   readonly cost: number | null;
+  /** The code with which the gateway refused the call. */
+  readonly code: string | null;
 };
 
 /** The figures of a URL, as `GET` on the URL without its path answers. Money is in microdollars. */
@@ -78,7 +80,8 @@ export async function readFormat(bundleUrl: string, format: string): Promise<str
     : text;
 }
 
-const ask = (shown: string, url: string, init: RequestInit): Promise<Response> =>
+/** @throws Error that does not name the URL */
+export const ask = (shown: string, url: string, init: RequestInit): Promise<Response> =>
   fetch(url, { ...init, ...SAFE }).catch((error: unknown) => {
     if (init.signal?.aborted) throw error;
     throw new Error(
@@ -89,7 +92,8 @@ const ask = (shown: string, url: string, init: RequestInit): Promise<Response> =
 function headOf({ status, headers }: Response): Head {
   const cost = headers.get('x-presign-cost');
   const requestId = headers.get('x-presign-request-id');
-  return { status, requestId, cost: cost === null ? null : Number(cost) };
+  const code = headers.get('x-presign-code');
+  return { status, requestId, cost: cost === null ? null : Number(cost), code };
 }
 
 /** The text of each event when it arrives. Streams of APIs that are not known are shown as they are. */

@@ -3,6 +3,8 @@ import { useQuery } from '@tanstack/preact-query';
 import { useId, useState } from 'preact/hooks';
 import { Answer } from '../parts/answer.tsx';
 import { readFormat } from './call-url.ts';
+import { Copied } from './copied.tsx';
+import { McpTools } from './mcp-tools.tsx';
 import { codeOf, type ShownRequest } from './write-code.ts';
 
 /** The request as code in one of three languages. */
@@ -31,28 +33,9 @@ export function Code({ of }: { of: ShownRequest }) {
   );
 }
 
-/** A text to copy. */
-export function Copied({ label, text }: { label: string; text: string }) {
-  const [copied, setCopied] = useState('');
-  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(text));
-  return (
-    <>
-      <section aria-label={label}>
-        <pre>{text}</pre>
-      </section>
-      <p>
-        <button type="button" onClick={copy}>
-          {copied === text ? 'Copied' : 'Copy'}
-          <span class="unseen"> {label}</span>
-        </button>
-      </p>
-    </>
-  );
-}
-
 /** The settings of MCP clients for a bundle, as the gateway writes them. */
 export function BundleSettings({
-  bundle: { bundle_url: url, grant_id: grant },
+  bundle: { bundle_url: url, grant_id: grant, servers },
 }: {
   bundle: McpPresignAnswer;
 }) {
@@ -81,6 +64,7 @@ export function BundleSettings({
         Paste this into <code>{MCP_TOOLS.get(format)}</code>. Anyone who has it can use the bundle.
       </p>
       <Answer of={settings}>{(text) => <Copied label={`Settings of ${format}`} text={text} />}</Answer>
+      <McpTools servers={servers} />
     </>
   );
 }

@@ -4,13 +4,17 @@ import type { JSX } from 'preact';
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money, short } from '../data/format.ts';
+import { useModels } from '../data/queries.ts';
 import { Failed, Waiting } from '../parts/answer.tsx';
 import { Facts } from '../parts/facts.tsx';
-import { Field, textsOf } from '../parts/form.tsx';
+import { Choice, Field, textsOf } from '../parts/form.tsx';
 import { hrefOf } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
-import { callUrl, type Head, type Left, readLeft, splitUrl } from './call-url.ts';
+import { callUrl, type Head, type Left, readLeft, splitUrl, type UrlCall } from './call-url.ts';
+import { Copied } from './copied.tsx';
 import { dialectOf } from './dialects.ts';
+import { Explained } from './explained.tsx';
+import { eventsOf, isRealtime, turnOnSocket } from './socket-turn.ts';
 
 type Request = Readonly<Record<string, unknown>>;
 type PlaygroundProps = { readonly issued: PresignAnswer; readonly request: Request };
@@ -21,19 +25,30 @@ export function Playground({ issued, request }: PlaygroundProps) {
   const { model, isPending } = useModel(request);
   const call = useCall();
   const left = useLeft(issued.grant_id, base, call.isRunning);
+  const [way, setWay] = useState(isRealtime(path) ? 'socket' : 'POST');
   const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const { path: asked = path, body = '' } = textsOf(event.currentTarget);
+    if (way === 'socket') return void call.run({ base, path: asked, model, body }, turnOnSocket);
     const method = String(request.method ?? 'POST');
-    void call.run({ base, path: asked, method, body: /^(GET|HEAD)$/.test(method) ? '' : body });
+    void call.run({ base, path: asked, method, body: /^(GET|HEAD)$/.test(method) ? '' : body }, callUrl);
   };
   if (isPending) return <Waiting />;
   return (
     <>
       <h2>Call it</h2>
       <form onSubmit={send} aria-label="A call">
+        {request.sockets === true && (
+          <div onInput={({ target }) => target instanceof HTMLSelectElement && setWay(target.value)}>
+            <Choice label="Way" name="way" value={way} options={waysOf(path)} />
+          </div>
+        )}
         <Field label="Path" name="path" value={path} required hint="One that the URL allows." />
-        <BodyField value={bodyOf(path, model)} />
+        <BodyField
+          key={way}
+          label={way === 'socket' ? 'Events' : 'Body'}
+          value={way === 'socket' ? eventsOf(path, model) : bodyOf(path, model)}
+        />
         <p class="buttons">
           <button type="submit" class="main" disabled={call.isRunning}>
             Call
@@ -46,6 +61,7 @@ export function Playground({ issued, request }: PlaygroundProps) {
         </p>
       </form>
       {call.error && <Failed error={call.error} />}
+      {call.head && !call.isRunning && <Explained head={call.head} text={call.text} />}
       {call.head && (
         <>
           <section aria-label="The answer" aria-busy={call.isRunning}>
@@ -55,15 +71,22 @@ export function Playground({ issued, request }: PlaygroundProps) {
         </>
       )}
       <Figures head={call.head} left={left.data} />
+      <h2>Use it elsewhere</h2>
+      <p>
+        The holder sends its calls to this URL in place of the provider's. An SDK gets the URL up to its
+        version, such as
+        <code> /v1</code>, as its base, and any text as its key.
+      </p>
+      <Copied label="A call with curl" text={curlOf(path, model, way)} />
     </>
   );
 }
 
-function BodyField({ value }: { value: string }) {
+function BodyField({ label, value }: { label: string; value: string }) {
   const id = useId();
   return (
     <p class="field">
-      <label for={id}>Body</label>
+      <label for={id}>{label}</label>
       <textarea id={id} name="body" rows={10} spellcheck={false} autocomplete="off" defaultValue={value} />
     </p>
   );
@@ -80,15 +103,22 @@ function useModel({ provider, config, models }: Request): { model: string; isPen
   const { model: fixed } = (config ?? {}) as { readonly model?: unknown };
   const named = (models as readonly string[] | undefined)?.find((name) => !name.includes('*'));
   const known = typeof fixed === 'string' ? fixed : named;
-  const { data, isLoading } = useQuery({
-    queryKey: ['models', provider],
-    queryFn: () => presign.listModels({ provider: String(provider) }),
-    enabled: known === undefined && can('read'),
-  });
-  return { model: known ?? data?.data[0]?.model ?? 'MODEL', isPending: isLoading };
+  const { data, isLoading } = useModels(String(provider), known === undefined && can('read'));
+  return { model: known ?? data?.[0]?.model ?? 'MODEL', isPending: isLoading };
 }
 
-type Asked = Omit<Parameters<typeof callUrl>[0], 'signal' | 'onHead' | 'onText'>;
+/** A call from a shell, which has the URL in a variable. */
+const curlOf = (path: string, model: string, way: string): string =>
+  way === 'socket'
+    ? 'npx -y wscat@6 -c "ws${PRESIGNED_URL#http}"'
+    : `curl "$PRESIGNED_URL" -H 'Content-Type: application/json' \\\n  -d '${bodyOf(path, model).replaceAll("'", "'\\''")}'`;
+
+/** The POST comes first, where the path has one. */
+const waysOf = (path: string) => (isRealtime(path) ? [SOCKET] : [['POST', 'a POST'] as const, SOCKET]);
+const SOCKET = ['socket', 'a turn on a socket'] as const;
+
+/** Gets the answer of a call as it arrives. */
+type Ears = Pick<UrlCall, 'signal' | 'onHead' | 'onText'>;
 
 /** One call at a time, with its answer as far as it has arrived. It ends when the reader leaves the page. */
 function useCall() {
@@ -99,7 +129,7 @@ function useCall() {
   const running = useRef<AbortController>();
   const stop = () => running.current?.abort();
   useEffect(() => stop, []);
-  const run = async (asked: Asked) => {
+  const run = async <Asked,>(asked: Asked, call: (asked: Asked & Ears) => Promise<void>) => {
     const own = new AbortController();
     running.current = own;
     setHead(undefined);
@@ -108,7 +138,7 @@ function useCall() {
     setRunning(true);
     const onText = (part: string) => setText((before) => before + part);
     try {
-      await callUrl({ ...asked, signal: own.signal, onHead: setHead, onText });
+      await call({ ...asked, signal: own.signal, onHead: setHead, onText });
     } catch (cause) {
       if (!own.signal.aborted) setError(cause as Error);
     } finally {

@@ -15,7 +15,9 @@ type Files = {
 /** Serves the built console below `/console/`. Without a folder there is no console. */
 export function serveConsole(app: Hono<IssuerEnv>, { consoleDir, gatewayUrl }: Files): void {
   if (consoleDir === undefined) return;
-  const policy = pagePolicy(new URL(gatewayUrl).origin);
+  const { origin } = new URL(gatewayUrl);
+  // The playground has turns on sockets, too.
+  const policy = pagePolicy(origin, origin.replace(/^http/, 'ws'));
   let files: ReadonlyMap<string, Asset> | undefined;
   const assets = () => {
     files ??= readAssets(consoleDir);
