@@ -191,7 +191,7 @@ async function drain(
 ): Promise<() => void> {
   let grace: NodeJS.Timeout | undefined;
   const cut = () => {
-    // Ends the calls to upstreams first, so that their holders still hear of it.
+    // Ends the calls to upstreams first, so that their holders still get an error.
     void dispatcher.destroy();
     sockets.cutAll();
     grace = setTimeout(() => server.closeAllConnections(), CUT_MS);

@@ -228,7 +228,7 @@ describe('a usage that one JSON object states under one name twice', () => {
     expect(seen.reported).toEqual({ model: undefined, usage: undefined, doubt: { why: 'twice' } });
   });
 
-  test('is not read within the wrapping of Bedrock', () => {
+  test('is not read inside an event of Bedrock', () => {
     const event = (value: string) => JSON.stringify({ bytes: Buffer.from(value).toString('base64') });
     const read = (start: string) => {
       const reader = CONVERSE.readStream?.();

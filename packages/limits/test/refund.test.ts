@@ -76,7 +76,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(3);
   });
 
-  test('no more is given back than was charged, of uses and of cost', async () => {
+  test('a refund gives back at most the uses and the cost that were charged', async () => {
     const { grant, budget } = await world();
     await charged(redis, grant, { uses: 5, costMicrousd: 500 });
     const [one, two] = [

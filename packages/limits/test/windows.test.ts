@@ -69,7 +69,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     redis.hset(keys.budget(partition, id), 'window', `${window?.startsMs} ${Date.now() - 1}`);
   const of = ({ id }: BudgetState) => figures(redis, partition, id);
 
-  test('counts calls in addition to the own budget, and names itself by its place when it is full', async () => {
+  test('counts calls in addition to the grant’s own budget, and a refusal names the full one by its position', async () => {
     const window = newWindow({ maxUses: 1, costLimitMicrousd: 100 });
     const grant = await loaded(newBudget({ costLimitMicrousd: 1_000 }), window);
     await admitted(redis, grant, { holdMicrousd: 60 });

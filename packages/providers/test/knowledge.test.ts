@@ -165,7 +165,7 @@ test.each<[keyof typeof PATHS, string, object]>([
   }
 });
 
-test('a server that extends a provider has what is known of it', () => {
+test('a server that extends a provider has the knowledge of that provider', () => {
   const file = JSON.stringify({ acme: { extends: 'openai', base_url: 'https://a.example' } });
   const known = knowledgeOf({ openai: { fields: { note: HARMLESS } } });
   const acme = loadProviders(file, known).get('acme');

@@ -161,7 +161,7 @@ export async function addPartitions(db: Database): Promise<void> {
   await db.insert(partitions).values(rows).onConflictDoNothing();
 }
 
-/** Any fixed number that nothing else on the server locks. */
+/** The number of an advisory lock. Nothing else on the server may lock it. */
 const MIGRATION_LOCK = 7_743_446;
 
 /** Longer than a working Postgres takes for its shortest statement. */

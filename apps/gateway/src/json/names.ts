@@ -25,7 +25,7 @@ export class NameTree {
 
   /** Whether a name is not one of these, and differs from one of them only in case. */
   isOtherCase(name: string): boolean {
-    // Folding case never makes a name shorter. Long names are not folded: it would take longer than to find them.
+    // Folding case never makes a name shorter. Long names are not folded, because folding takes longer than the search.
     if (name.length > this.#longest || this.#exact.has(name)) return false;
     return this.#byFold.has(foldCase(name));
   }

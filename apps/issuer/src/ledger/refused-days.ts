@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000;
 const TABLE = getTableName(refusedCalls);
 /** How long a change of partitions waits for readers, as others then wait for it. */
 const LOCK_WAIT = '2s';
-/** Any fixed number that nothing else on the server locks. */
+/** The number of an advisory lock. Nothing else on the server may lock it. */
 const LOCK = 7_743_448;
 /** Days that are made ahead of today. */
 const AHEAD = 2;

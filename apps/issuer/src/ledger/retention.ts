@@ -287,7 +287,7 @@ async function readNow({ redis }: Deps): Promise<SQL> {
 
 const daysBefore = (now: SQL, days: number): SQL => sql`(${now} - ${days} * interval '1 day')`;
 
-/** Any fixed number that nothing else on the server locks. */
+/** The number of an advisory lock. Nothing else on the server may lock it. */
 const LOCK = 7_743_447;
 
 /** Runs in a transaction, one at a time over all issuers. */

@@ -48,7 +48,7 @@ export async function sumMore(tx: Transaction, now: SQL): Promise<boolean> {
   return moved.length > 0;
 }
 
-/** Any fixed number that nothing else on the server locks. */
+/** The number of an advisory lock. Nothing else on the server may lock it. */
 const SUMS_LOCK = 7_743_448;
 
 /** Lets no sums be moved on until this transaction ends. Call it before calls are written to the ledger. */

@@ -25,7 +25,7 @@ export const NO_SOURCE: ListSchedule = { source: undefined, everyMs: 0 };
 /** A kind of lists that an operator keeps current: prices, knowledge. */
 export type ListKind<T extends Listed, L> = {
   readonly table: KeptTable;
-  /** @throws ListError when the text is no such list */
+  /** @throws ListError when the text is not a list of this kind */
   readonly read: (text: string, origin: Origin) => T;
   /** The entries of a newer list that lower a bound or a price by much. A list that has any waits for the operator. */
   readonly loosened: (before: T, after: T, now: number) => Promise<readonly L[]> | readonly L[];
