@@ -5,7 +5,7 @@ import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
 const HIGH_BYTES = 256 * 1024;
 /** Answers to pings wait for a peer that reads. */
 const PONGS_BYTES = 16 * 1024;
-/** What a control frame costs, and each message in addition to its bytes: one URL may send 2,048 of them a second. */
+/** The cost of a control frame, and of a message in addition to its bytes: one URL may send 2,048 of them a second. */
 const FRAME_WORK = 8 * 1024;
 /** A peer that has answered nothing for so many beats is gone. */
 const MISSED_MAX = 2;
