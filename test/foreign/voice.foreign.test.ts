@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { codeIn, fencesIn } from '../docs/fences.ts';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
+import { codesIn } from '../gateway/holder-page.ts';
 import { removeFolder } from '../harness/remove-folder.ts';
 import { newAuthority, newCertificate, startTlsFront } from '../harness/tls.ts';
 import { pythonProgram } from './cases.ts';
@@ -122,6 +123,17 @@ test.skipIf('skipped' in llm)('the Python of the guide is answered, and says why
     stdout: `${lines.slice(0, 2).join('\n')}\n`,
     stderr: `${lines[2]}\n`,
   });
+});
+
+test.skipIf('skipped' in llm)('the Python of the page of a URL is answered', async () => {
+  if ('skipped' in llm) return;
+  const address = (await issue({ models: ['gpt-realtime'] })).replace('/v1/realtime', '');
+  const opened = await (await fetch(address, { headers: { accept: 'text/html' } })).text();
+  const code = codesIn(opened).find((each) => each.startsWith('import os')) ?? '';
+  const env = { PATH: process.env.PATH, PRESIGN_URL: address };
+  expect((await run(llm.at, ['-c', code], { env })).stdout).toMatch(
+    /^This is the sandbox, no model was asked\./,
+  );
 });
 
 test.skipIf('skipped' in js)(

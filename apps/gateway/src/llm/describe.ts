@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { pricingOf } from '@presign/providers';
+import { pricingOf, socketOf } from '@presign/providers';
 import { type GrantStatus, type LastCall, type Refusal, showLimits } from '@presign/schema';
 import type { Context, Handler } from 'hono';
 import { html } from 'hono/html';
@@ -10,7 +10,8 @@ import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from '../holder/page.ts';
 import { type Live, readForHolder } from '../holder/read-live.ts';
-import { type ExampleCall, sdkExamples } from '../holder/sdk-examples.ts';
+import { type Example, type ExampleCall, sdkExamples } from '../holder/sdk-examples.ts';
+import { socketExamples } from '../holder/socket-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { checkQuota } from '../share/read-quota.ts';
@@ -120,7 +121,7 @@ ${liveFacts(live)}
 <dl>${allowed(grant, policy)}</dl>
 <h2>How to use it</h2>
 <p>Set the environment variable <code>PRESIGN_URL</code> to the address of this page up to the end of its token: <code>…/llm/t/TOKEN</code>, without a path and without a slash at its end. Answers have the headers of the limits, and refusals say why.</p>
-${sdkExamples(exampleOf(deps, grant, policy)).map((each) => code(each.name, each.code))}`;
+${examplesOf(deps, grant, policy).map((each) => code(each.name, each.code))}`;
 
 function allowed({ provider, method, paths }: LlmGrant, { models, conditions }: Policy): Html[] {
   const { max_body_bytes: bytes, allowed_fields: fields, bind, sockets } = conditions ?? {};
@@ -134,6 +135,16 @@ function allowed({ provider, method, paths }: LlmGrant, { models, conditions }: 
     ...(bind?.origins ? [fact('Only from pages of', bind.origins.join(', '))] : []),
     ...(bind?.ip_ranges ? [fact('Only from the addresses', bind.ip_ranges.join(', '))] : []),
   ];
+}
+
+/** Programs that call a URL, and those that open it as a socket. Realtime has sockets alone. */
+function examplesOf(deps: LlmDeps, grant: LlmGrant, policy: Policy): readonly Example[] {
+  const call = exampleOf(deps, grant, policy);
+  const protocol = policy.conditions?.sockets && socketOf(grant.provider, call.path);
+  if (!protocol) return sdkExamples(call);
+  const usual = protocol === 'realtime' ? 'gpt-realtime' : 'gpt-4o-mini';
+  const sockets = socketExamples(protocol, call.path, call.model ?? (call.serves(usual) ? usual : 'MODEL'));
+  return protocol === 'realtime' ? sockets : [...sdkExamples(call), ...sockets];
 }
 
 /** The first path of a URL has no `*`. A model that the URL leaves free is one that has a price. */
