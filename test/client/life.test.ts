@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createPresign, each, type Presign, PresignError } from '@presign/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { api } from '../harness/documented.ts';
 import { deferred, eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -311,6 +312,8 @@ test('an account is made, issues URLs, is suspended and resumed, and ends, and e
   expect((await customer.getLimits()).account).toEqual((await presign.getAccount({ id })).limits);
   expect((await presign.getLimits()).account.urls_per_minute).toBeNull();
   expect((await presign.listAccounts({ limit: 1 })).data).toEqual([await presign.getAccount({ id })]);
+  await callsSettled(stack);
+  expect(await presign.getAccountUsage({ id })).toMatchObject({ this_month: { calls: 1 }, live_urls: 1 });
   expect(await presign.deleteAccount({ id })).toBeUndefined();
   expect(await refusalOf(customer.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
   const { data } = await presign.listAudit({ action: 'account.suspended' });

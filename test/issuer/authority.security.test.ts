@@ -175,6 +175,7 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   createAccount: async () => ({ body: { name: 'name-of-an-account' } }),
   listAccounts: some,
   getAccount: account,
+  getAccountUsage: account,
   changeAccount: async () => ({ ...(await account()), body: { name: 'name-of-an-account-2' } }),
   suspendAccount: account,
   resumeAccount: account,

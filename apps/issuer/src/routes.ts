@@ -8,6 +8,7 @@ import { publicKeys } from './grants/sign.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
 import { listModels } from './issue/models.ts';
 import { presign } from './issue/presign.ts';
+import { getAccountUsage } from './keys/account-usage.ts';
 import { changeAccount, createAccount, getAccount, listAccounts } from './keys/accounts.ts';
 import { createApiKey, getApiKey, listApiKeys } from './keys/api-keys.ts';
 import { changeApiKey, revokeApiKey } from './keys/change-api-key.ts';
@@ -65,6 +66,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   createAccount,
   listAccounts,
   getAccount,
+  getAccountUsage,
   changeAccount,
   suspendAccount,
   resumeAccount,

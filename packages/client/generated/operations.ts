@@ -84,6 +84,8 @@ export const OPERATIONS = {
   changeAccount: {"method":"PATCH","path":"/v1/accounts/{id}","fields":"body","idempotencyKey":false},
   /** Delete an account. */
   deleteAccount: {"method":"DELETE","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  /** Get what an account spends this month and spent in the month before. */
+  getAccountUsage: {"method":"GET","path":"/v1/accounts/{id}/usage","fields":"query","idempotencyKey":false},
   /** Suspend an account. */
   suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
   /** End the suspension of an account. */

@@ -1730,6 +1730,28 @@ export interface components {
             name?: string;
             limits?: components["schemas"]["AccountLimitsChange"];
         };
+        AccountUsage: {
+            /** @description From the beginning of the month in UTC until now. */
+            this_month: components["schemas"]["AccountMonth"];
+            /** @description The whole month before. null: its sums are deleted. */
+            last_month: components["schemas"]["AccountMonth"] | null;
+            /** @description Unix time in whole seconds; null: no call is in the ledger. */
+            last_call_at: number | null;
+            /** @description API keys that are neither revoked nor expired. */
+            live_api_keys: number;
+            /** @description URLs that are neither revoked nor expired, counted up to 10000. */
+            live_urls: number;
+        };
+        AccountMonth: {
+            /** @description Unix time in whole seconds. */
+            from: number;
+            /** @description Unix time in whole seconds. */
+            to: number;
+            /** @description Settled calls. */
+            calls: number;
+            /** @description Microdollars of the calls whose cost is known. */
+            cost: number;
+        };
         /**
          * @example {
          *       "scope": {
@@ -2172,6 +2194,8 @@ export type NewAccount = components['schemas']['NewAccount'];
 export type AccountPage = components['schemas']['AccountPage'];
 export type Account = components['schemas']['Account'];
 export type AccountChange = components['schemas']['AccountChange'];
+export type AccountUsage = components['schemas']['AccountUsage'];
+export type AccountMonth = components['schemas']['AccountMonth'];
 export type BudgetRequest = components['schemas']['BudgetRequest'];
 export type MetadataScope = components['schemas']['MetadataScope'];
 export type BudgetScopeRequest = components['schemas']['BudgetScopeRequest'];
@@ -4392,6 +4416,47 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Account"];
+                };
+            };
+        };
+    };
+    getAccountUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "this_month": {
+                     *         "from": 1764547200,
+                     *         "to": 1767225000,
+                     *         "calls": 1204,
+                     *         "cost": 41250000
+                     *       },
+                     *       "last_month": {
+                     *         "from": 1761955200,
+                     *         "to": 1764547200,
+                     *         "calls": 1102,
+                     *         "cost": 38900000
+                     *       },
+                     *       "last_call_at": 1767224996,
+                     *       "live_api_keys": 3,
+                     *       "live_urls": 212
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AccountUsage"];
                 };
             };
         };

@@ -53,6 +53,7 @@ from .models import (
     AccountPage,
     Account,
     AccountChange,
+    AccountUsage,
     BudgetRequest,
     SharedBudget,
     SharedBudgetPage,
@@ -445,6 +446,11 @@ class Operations:
         answer: Pending | None = self._send("DELETE", "/v1/accounts/{id}", {"id": id})
         return answer
 
+    def get_account_usage(self, id: str) -> AccountUsage:
+        """Get what an account spends this month and spent in the month before."""
+        answer: AccountUsage = self._send("GET", "/v1/accounts/{id}/usage", {"id": id})
+        return answer
+
     def suspend_account(self, id: str, *, idempotency_key: str | None = None) -> Pending | None:
         """Suspend an account."""
         answer: Pending | None = self._send("POST", "/v1/accounts/{id}/suspend", {"id": id}, idempotency_key=idempotency_key)
@@ -761,6 +767,11 @@ class AsyncOperations:
     async def delete_account(self, id: str) -> Pending | None:
         """Delete an account."""
         answer: Pending | None = await self._send("DELETE", "/v1/accounts/{id}", {"id": id})
+        return answer
+
+    async def get_account_usage(self, id: str) -> AccountUsage:
+        """Get what an account spends this month and spent in the month before."""
+        answer: AccountUsage = await self._send("GET", "/v1/accounts/{id}/usage", {"id": id})
         return answer
 
     async def suspend_account(self, id: str, *, idempotency_key: str | None = None) -> Pending | None:

@@ -1350,6 +1350,28 @@ class AccountChange(TypedDict):
     """Your name for it."""
     limits: NotRequired[AccountLimitsChange]
 
+class AccountUsage(TypedDict):
+    this_month: AccountMonth
+    """From the beginning of the month in UTC until now."""
+    last_month: AccountMonth | None
+    """The whole month before. null: its sums are deleted."""
+    last_call_at: int | None
+    """Unix time in whole seconds; null: no call is in the ledger."""
+    live_api_keys: int
+    """API keys that are neither revoked nor expired."""
+    live_urls: int
+    """URLs that are neither revoked nor expired, counted up to 10000."""
+
+AccountMonth = TypedDict(
+    "AccountMonth",
+    {
+        "from": "int",
+        "to": "int",
+        "calls": "int",
+        "cost": "int",
+    },
+)
+
 class BudgetRequest(TypedDict):
     name: NotRequired[str | None]
     """Your name for it. No holder sees it."""

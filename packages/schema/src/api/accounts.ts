@@ -109,3 +109,31 @@ export type NewAccountAnswer = z.infer<typeof newAccountAnswer>;
 
 /** Answer of `GET /v1/accounts`. */
 export const accountPage = pageOf(accountAnswer).meta({ id: 'AccountPage' });
+
+/** The most live URLs of an account that are counted. */
+export const LIVE_URLS_COUNTED = 10_000;
+
+const monthOfAccount = z
+  .strictObject({
+    from: unixSeconds,
+    to: unixSeconds,
+    calls: z.int().meta({ description: 'Settled calls.' }),
+    cost: z.int().meta({ description: 'Microdollars of the calls whose cost is known.' }),
+  })
+  .meta({ id: 'AccountMonth' });
+
+/** Answer of `GET /v1/accounts/{id}/usage`. */
+export const accountUsageAnswer = z
+  .strictObject({
+    this_month: monthOfAccount.meta({ description: 'From the beginning of the month in UTC until now.' }),
+    last_month: monthOfAccount
+      .nullable()
+      .meta({ description: 'The whole month before. null: its sums are deleted.' }),
+    last_call_at: unixSecondsOr('no call is in the ledger'),
+    live_api_keys: z.int().meta({ description: 'API keys that are neither revoked nor expired.' }),
+    live_urls: z.int().meta({
+      description: `URLs that are neither revoked nor expired, counted up to ${LIVE_URLS_COUNTED}.`,
+    }),
+  })
+  .meta({ id: 'AccountUsage' });
+export type AccountUsageAnswer = z.infer<typeof accountUsageAnswer>;
