@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Failed } from './answer.tsx';
 import { textsOf } from './form.tsx';
+import { Problem } from './problem.ts';
 
 type ActionProps<Answer> = {
   /** The text of the button. */
@@ -13,6 +14,8 @@ type ActionProps<Answer> = {
   readonly children?: ComponentChildren;
   readonly submit: string;
   readonly isDanger?: boolean;
+  /** For a form of many fields. */
+  readonly isWide?: boolean;
   /** Makes the request from the form. Its error is shown, and the form stays. */
   readonly run: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
   /** Shown instead of the form, for answers that have to be read. */
@@ -26,6 +29,7 @@ export function Action<Answer>({
   title,
   submit,
   isDanger,
+  isWide,
   run,
   show,
   children,
@@ -36,6 +40,8 @@ export function Action<Answer>({
   const isSent = useRef(false);
   /** As they were when the dialog was opened: later readings must not change the request. */
   const [opened, setOpened] = useState<{ run: typeof run; children: typeof children }>();
+  /** The last error that a field shows. */
+  const [shown, setShown] = useState<Error>();
   const heading = useId();
   const client = useQueryClient();
   const reload = () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
@@ -74,13 +80,15 @@ export function Action<Answer>({
         {label}
         {of && <span class="unseen"> {of}</span>}
       </button>
-      <dialog ref={dialog} aria-labelledby={heading} onClose={onClose}>
+      <dialog ref={dialog} class={isWide ? 'wide' : undefined} aria-labelledby={heading} onClose={onClose}>
         <h2 id={heading}>{title}</h2>
         {opened && change.isSuccess && <div role="status">{shownOf(change.data)}</div>}
         {opened && !change.isSuccess && (
           <form id={`${heading}-form`} onSubmit={send}>
-            {opened.children}
-            {change.error && <Failed error={change.error} />}
+            <Problem.Provider value={{ error: change.error, onShown: setShown }}>
+              {opened.children}
+            </Problem.Provider>
+            {change.error && change.error !== shown && <Failed error={change.error} />}
           </form>
         )}
         <p class="buttons">

@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { dimensionName } from '../data/usage.ts';
 import { exactHref, filtersIn, rangeOnly, usePlace } from './place.ts';
+import { useProblem } from './problem.ts';
 
 type FieldProps = {
   readonly label: string;
@@ -15,37 +16,68 @@ type FieldProps = {
   /** Values to choose from. Others can be typed. */
   readonly suggested?: readonly string[] | undefined;
   readonly onFocus?: () => void;
+  /** Its name in the API, if it is another one. A refusal that names it is shown here. */
+  readonly param?: string;
 };
 
-export function Field({ label, hint, value, suggested, ...input }: FieldProps) {
+export function Field({ label, hint, value, suggested, param, ...input }: FieldProps) {
   const id = useId();
+  const { message, field } = useProblem<HTMLInputElement>(param ?? input.name);
   return (
     <p class="field">
       <label for={id}>{label}</label>
       <input
+        ref={field}
         id={id}
         autocomplete="off"
         spellcheck={false}
         defaultValue={value}
-        aria-describedby={hint && `${id}-hint`}
+        {...describedBy(id, hint, message)}
         list={suggested && `${id}-list`}
         {...input}
       />
-      {suggested && (
-        <datalist id={`${id}-list`}>
-          {suggested.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      )}
-      {hint && (
-        <small id={`${id}-hint`} class="soft">
-          {hint}
-        </small>
-      )}
+      {suggested && <Suggested id={`${id}-list`} of={suggested} />}
+      <Notes id={id} hint={hint} message={message} />
     </p>
   );
 }
+
+export const Suggested = ({ id, of }: { id: string; of: readonly string[] }) => (
+  <datalist id={id}>
+    {of.map((each) => (
+      <option key={each} value={each} />
+    ))}
+  </datalist>
+);
+
+/** Ties a control to its `Notes`. */
+export const describedBy = (id: string, hint: string | undefined, message: string | undefined) => ({
+  'aria-invalid': message !== undefined,
+  'aria-describedby':
+    [hint && `${id}-hint`, message && `${id}-problem`].filter(Boolean).join(' ') || undefined,
+});
+
+type NotesProps = {
+  readonly id: string;
+  readonly hint: string | undefined;
+  readonly message: string | undefined;
+};
+
+/** The hint of a control, and why the issuer refused its value. */
+export const Notes = ({ id, hint, message }: NotesProps) => (
+  <>
+    {hint && (
+      <small id={`${id}-hint`} class="soft">
+        {hint}
+      </small>
+    )}
+    {message && (
+      <small id={`${id}-problem`} class="problem" role="alert">
+        {message}
+      </small>
+    )}
+  </>
+);
 
 type ChoiceProps = Pick<FieldProps, 'label' | 'name' | 'value'> & {
   /** Value and text. */
