@@ -6,15 +6,17 @@ import { useLimits } from './data/queries.ts';
 import { type NavEntry, Shell } from './frame/shell.tsx';
 import { SignIn } from './frame/sign-in.tsx';
 import { Issue } from './issue/issue.tsx';
+import { KeyPage, Keys } from './keys/keys.tsx';
 import { Failed, Waiting } from './parts/answer.tsx';
+import { NeedsScope } from './parts/needs-scope.tsx';
 import { filtersIn, type Place, usePlace } from './parts/place.ts';
 import { type Can, canOf, Rights } from './parts/rights.ts';
+import { Accounts } from './screens/accounts.tsx';
 import { Audit } from './screens/audit.tsx';
 import { CustomerPage } from './screens/customer.tsx';
 import { Customers } from './screens/customers.tsx';
 import { Explore } from './screens/explore.tsx';
 import { Home } from './screens/home.tsx';
-import { Keys } from './screens/keys.tsx';
 import { BudgetPage, BudgetsPage } from './screens/limits.tsx';
 import { RequestPage } from './screens/request.tsx';
 import { Requests } from './screens/requests.tsx';
@@ -56,7 +58,7 @@ const ENTRIES: readonly Entry[] = [
   { path: 'limits', name: 'Limits', group: 'Control', scope: 'read', screen: BudgetsPage, one: BudgetPage },
   { path: 'urls', name: 'URLs', group: 'Control', scope: 'read', screen: Urls, one: UrlOrSession },
   { path: 'issue', name: 'Issue', group: 'Control', scope: 'presign', screen: Issue, one: Issue },
-  { path: 'keys', name: 'Keys', group: 'Developers', scope: 'read', screen: Keys },
+  { path: 'keys', name: 'Keys', group: 'Developers', scope: 'read', screen: Keys, one: KeyPage },
   {
     path: 'webhooks',
     name: 'Webhooks',
@@ -66,6 +68,7 @@ const ENTRIES: readonly Entry[] = [
     one: Deliveries,
   },
   { path: 'audit', name: 'Audit', group: 'Developers', scope: 'read', screen: Audit },
+  { path: 'accounts', name: 'Accounts', group: 'Operator', scope: 'operator', screen: Accounts },
 ];
 
 function SignedIn({ limits }: { limits: Limits }) {
@@ -82,23 +85,34 @@ function SignedIn({ limits }: { limits: Limits }) {
         {Screen ? (
           <Screen key={path.join('/')} id={id ?? ''} params={filtersIn(params)} />
         ) : (
-          <Nothing can={can} />
+          <Nothing can={can} lacks={ENTRIES.find(({ path: each, scope }) => each === first && !can(scope))} />
         )}
       </Shell>
     </Rights.Provider>
   );
 }
 
-const Nothing = ({ can }: { can: Can }) => (
-  <>
-    <h1>{can('read') ? 'There is no such page' : 'This API key cannot read'}</h1>
-    <p>
-      {can('read')
-        ? 'Choose a screen of the navigation.'
-        : 'The console shows what a key with the scope read can see. Sign out, and sign in with another key.'}
-    </p>
-  </>
-);
+/** Why there is no screen at an address. */
+function Nothing({ can, lacks }: { can: Can; lacks: Entry | undefined }) {
+  if (lacks)
+    return (
+      <>
+        <h1>{lacks.name}</h1>
+        <NeedsScope scope={lacks.scope} to="see this page" />
+      </>
+    );
+  return can('read') ? (
+    <>
+      <h1>There is no such page</h1>
+      <p>Choose a screen of the navigation.</p>
+    </>
+  ) : (
+    <>
+      <h1>This API key cannot read</h1>
+      <p>The console shows what a key with the scope read can see. Sign out, and sign in with another key.</p>
+    </>
+  );
+}
 
 const client = new QueryClient({
   // The client library repeats what may be repeated.

@@ -253,6 +253,18 @@ export const useCall = (requestId: string) =>
       isGone(state.error) && state.errorUpdateCount < MOST_LOOKS ? LOOK_MS : false,
   });
 
+/** The models that have a price, with their providers. */
+export const useModels = (enabled: boolean) =>
+  useQuery({
+    queryKey: ['models'],
+    enabled,
+    staleTime: REPORT_MS,
+    queryFn: async () => (await presign.listModels({})).data,
+  });
+
+export const useApiKey = (id: string) =>
+  useQuery({ queryKey: ['api-key', id], queryFn: () => presign.getApiKey({ id }) });
+
 export const useApiKeys = () => usePages(['api-keys'], (at) => presign.listApiKeys(at));
 
 /** The names of API keys, virtual keys and budgets by their ids, as far as the first hundred of each have them. */
@@ -324,12 +336,41 @@ export const useModels = (provider: string, enabled: boolean) =>
 
 export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);
 
+export const useVirtualKey = (id: string) =>
+  useQuery({
+    queryKey: ['virtual-key', id],
+    queryFn: () => presign.getVirtualKey({ id }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const useWebhook = (id: string) =>
+  useQuery({ queryKey: ['webhook', id], queryFn: () => presign.getWebhook({ id }) });
+
 export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at));
 
-export const useDeliveries = (id: string) =>
-  usePages(['deliveries', id], (at) => presign.listDeliveries({ id, ...at }), LIVE_MS);
-
-export const useAudit = (filters: Filters) =>
-  usePages(['audit', filters], (at) =>
-    presign.listAudit({ ...filters, ...at, format: 'json' } as Input<'listAudit'> & { format: 'json' }),
+export const useDeliveries = (id: string, filters: Filters) =>
+  usePages(
+    ['deliveries', id, filters],
+    (at) => presign.listDeliveries({ id, ...filters, ...at } as Input<'listDeliveries'>),
+    LIVE_MS,
   );
+
+/** Changes of a time, newest first. */
+export const useAudit = (filters: Filters, range: Range, isLive: boolean) =>
+  usePages(['audit', filters, isLive ? range.from : range], (at) =>
+    presign.listAudit({
+      ...{ ...filters, ...at, from: range.from, ...(!isLive && { to: range.to }) },
+      format: 'json',
+    } as Input<'listAudit'> & { format: 'json' }),
+  );
+
+/** All accounts of the service, for its operator. */
+export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at));
+
+/** Sums of an account. An issuer reads it in turn with those of the other rows. */
+export const useAccountUsage = (id: string) =>
+  useQuery({
+    queryKey: ['account-usage', id],
+    queryFn: ({ signal }) => inTurn(signal, () => presign.getAccountUsage({ id })),
+    refetchInterval: REPORT_MS,
+  });

@@ -1,79 +1,140 @@
 import type { AuditEntry } from '@presign/client';
 import { useContext } from 'preact/hooks';
+import {
+  AUDIT_ACTIONS,
+  actionInWords,
+  differencesOf,
+  fieldInWords,
+  TARGET_KINDS,
+  targetInWords,
+  valueInWords,
+} from '../data/audit-words.ts';
 import { short } from '../data/format.ts';
 import { useAudit, useNames } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
-import { Json, useName, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { href, type Place } from '../parts/place.ts';
+import { useZone, When } from '../parts/facts.tsx';
+import { Choice, FilterForm } from '../parts/form.tsx';
+import { NeedsScope } from '../parts/needs-scope.tsx';
+import { href, hrefOf, type Place } from '../parts/place.ts';
+import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
+/** The changes of the shown time, field by field, and who made them. */
 export function Audit({ params }: { params: Place['params'] }) {
   const can = useContext(Rights);
   const { data: names } = useNames(can('admin'));
+  const { isLive, ...range } = useRange();
   return (
     <Page title="Audit">
+      {!can('admin') && <NeedsScope scope="admin" to="see the fields of API keys and webhooks" />}
       <FilterForm path="audit">
         <Choice
-          label="Actor"
+          label="Made by"
           name="actor"
           value={params.actor}
-          options={[['', 'all'], ['cli', 'cli'], ['issuer', 'issuer'], ...(names?.api_key ?? [])]}
+          options={[ALL, ...ITSELF, ...(names?.api_key ?? [])]}
         />
-        <Choice label="Kind" name="target_kind" value={params.target_kind ?? ''} options={KINDS} />
-        <Field label="Id of what changed" name="target_id" value={params.target_id} />
+        <Choice label="Change" name="action" value={params.action} options={[ALL, ...AUDIT_ACTIONS]} />
+        <Choice label="Of" name="target_kind" value={params.target_kind} options={[ALL, ...TARGET_KINDS]} />
       </FilterForm>
       <PagedTable
-        of={useAudit(params)}
+        of={useAudit(params, range, isLive)}
         rowsOf={({ data }) => data}
         caption="Changes"
         keyOf={({ id }) => id}
-        empty="No change fits."
+        empty="No change fits in this time."
         columns={COLUMNS}
       />
     </Page>
   );
 }
 
-const TARGETS: readonly AuditEntry['target']['kind'][] = [
-  'api_key',
-  'virtual_key',
-  'webhook',
-  'grant',
-  'session',
-  'budget',
-  'external_user',
-];
-const KINDS = [['', 'all'] as const, ...TARGETS.map((kind) => [kind, kind.replace('_', ' ')] as const)];
+const ALL = ['', 'all'] as const;
+/** Makers of changes that are no API key. */
+const ITSELF = [
+  ['cli', 'the command line'],
+  ['issuer', 'the issuer, at its start'],
+] as const;
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'Time', cell: ({ at }) => <When at={at} /> },
-  { head: 'Action', cell: ({ action }) => action },
-  { head: 'Changed', cell: ({ target }) => <Target of={target} /> },
-  { head: 'Actor', cell: ({ actor }) => <Actor of={actor} /> },
-  { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
   {
-    head: 'States',
-    cell: ({ before, after }) =>
-      before || after ? <Json label="Before and after" of={{ before, after }} /> : '–',
+    head: 'Change',
+    cell: ({ action }) => <a href={href('audit', { action })}>{actionInWords(action)}</a>,
   },
+  { head: 'Of', cell: (entry) => <Target of={entry} /> },
+  { head: 'Difference', cell: (entry) => <Differences of={entry} /> },
+  { head: 'Made by', cell: ({ actor }) => <Actor of={actor} /> },
+  { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
 ];
 
-/** The thing that was changed, by its name where it has one. */
-function Target({ of: { kind, id } }: { of: AuditEntry['target'] }) {
-  const named = kind === 'api_key' || kind === 'virtual_key' || kind === 'budget' ? kind : undefined;
-  const name = useName(named ?? 'budget', named === undefined ? null : id);
-  const words = kind.replace('_', ' ');
+/** The names of keys and budgets by their ids. */
+function useNameOf(): (id: string) => string {
+  const { data: names } = useNames(useContext(Rights)('admin'));
+  return (id) => names?.api_key.get(id) ?? names?.virtual_key.get(id) ?? names?.budget.get(id) ?? id;
+}
+
+function Differences({ of: { before, after } }: { of: AuditEntry }) {
+  const nameOf = useNameOf();
+  const zone = useZone();
+  const all = differencesOf(before, after);
+  if (all.length === 0) return <>–</>;
   return (
-    <a href={href('audit', { target_kind: kind, target_id: id })}>
-      {words} {named === undefined ? (kind === 'external_user' ? id : short(id)) : name}
-    </a>
+    <ul class="differences">
+      {all.map(({ field, before: was, after: is }) => (
+        <li key={field}>
+          <b>{fieldInWords(field)}</b>:{' '}
+          {before && (
+            <>
+              <del>{valueInWords(field, was, nameOf, zone)}</del>
+              {' → '}
+            </>
+          )}
+          <ins>{valueInWords(field, is, nameOf, zone)}</ins>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The page of a thing that was changed. */
+const PAGES: Readonly<Partial<Record<AuditEntry['target']['kind'], (id: string) => string>>> = {
+  api_key: (id) => hrefOf('keys', id),
+  virtual_key: (id) => hrefOf('keys', id),
+  webhook: (id) => hrefOf('webhooks', id),
+  session: (id) => hrefOf('urls', id),
+  external_user: (id) => hrefOf('customers', id),
+  budget: (id) => hrefOf('limits', id),
+  grant: (id) => href('requests', { grant_id: id }),
+};
+
+/** The thing that was changed, by its name now or in the entry. */
+function Target({ of: { target, before, after } }: { of: AuditEntry }) {
+  const { kind, id } = target;
+  const known = useNameOf()(id);
+  const named = [after?.name, before?.name, after?.url].find(
+    (each) => typeof each === 'string' && each !== '',
+  );
+  const name =
+    known !== id || kind.startsWith('external_') ? known : String(named ?? short(id.replace('vk_', '')));
+  const page = PAGES[kind]?.(id);
+  return (
+    <>
+      {targetInWords(kind)} {page ? <a href={page}>{name}</a> : name}
+      <div>
+        <a class="soft" href={href('audit', { target_kind: kind, target_id: id })}>
+          its changes<span class="unseen"> ({name})</span>
+        </a>
+      </div>
+    </>
   );
 }
 
 function Actor({ of }: { of: string }) {
-  const isKey = /^[0-9a-f-]{36}$/.test(of);
-  const name = useName('api_key', isKey ? of : null);
-  return <a href={href('audit', { actor: of })}>{isKey ? `API key ${name}` : of}</a>;
+  const known = useNameOf()(of);
+  const itself = ITSELF.find(([id]) => id === of)?.[1];
+  return (
+    <a href={href('audit', { actor: of })}>{itself ?? (known === of ? `API key ${short(of)}` : known)}</a>
+  );
 }

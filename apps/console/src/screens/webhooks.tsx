@@ -1,12 +1,13 @@
 import type { Delivery, Webhook } from '@presign/client';
 import { presign } from '../data/api.ts';
+import { deliveryInWords, disabledInWords } from '../data/delivery-words.ts';
 import { count, short } from '../data/format.ts';
-import { useDeliveries, useWebhooks } from '../data/queries.ts';
+import { useDeliveries, useWebhook, useWebhooks } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
-import { Status, When } from '../parts/facts.tsx';
-import { Field } from '../parts/form.tsx';
-import { hrefOf } from '../parts/place.ts';
+import { Facts, Status, When } from '../parts/facts.tsx';
+import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { href, hrefOf, type Place } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
 export const Webhooks = () => (
@@ -85,11 +86,18 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
       </>
     ),
   },
-  { head: 'Status', cell: ({ status }) => <Status of={status} /> },
+  { head: 'Status', cell: (webhook) => <State of={webhook} /> },
   { head: 'Events', cell: ({ events }) => events?.join(', ') ?? 'all except audit.entry' },
   { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
   { head: 'Change', actions: true, cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
+
+const State = ({ of }: { of: Webhook }) => (
+  <>
+    <Status of={of.status} />
+    {of.status === 'disabled' && <div class="soft">{disabledInWords(of)}</div>}
+  </>
+);
 
 const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
   const { id, url, status, revision, previous_secret_expires_at: until } = webhook;
@@ -153,27 +161,63 @@ const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
   );
 };
 
-export const Deliveries = ({ id }: { id: string }) => (
-  <Page title={`Deliveries of webhook ${short(id)}`}>
-    <PagedTable
-      of={useDeliveries(id)}
-      rowsOf={({ data }) => data}
-      caption="Deliveries"
-      keyOf={(delivery) => delivery.id}
-      empty="No delivery in the last 30 days."
-      columns={[
-        ...DELIVERIES,
-        { head: 'Again', actions: true, cell: (delivery) => <Replay webhook={id} delivery={delivery} /> },
+/** One endpoint and what was sent to it. */
+export function Deliveries({ id, params }: { id: string; params: Place['params'] }) {
+  const { data: webhook } = useWebhook(id);
+  return (
+    <Page title={webhook ? `Webhook ${new URL(webhook.url).host}` : `Webhook ${short(id)}`}>
+      {webhook && <Endpoint of={webhook} />}
+      <h2>Deliveries</h2>
+      <FilterForm path={`webhooks/${id}`}>
+        <Choice label="Status" name="status" value={params.status} options={STATUSES} />
+      </FilterForm>
+      <PagedTable
+        of={useDeliveries(id, params)}
+        rowsOf={({ data }) => data}
+        caption="Deliveries"
+        keyOf={(delivery) => delivery.id}
+        empty="No delivery fits. They are kept for 30 days."
+        columns={[
+          ...DELIVERIES,
+          { head: 'Again', actions: true, cell: (delivery) => <Replay webhook={id} delivery={delivery} /> },
+        ]}
+      />
+    </Page>
+  );
+}
+
+const Endpoint = ({ of }: { of: Webhook }) => (
+  <>
+    <Facts
+      of={[
+        ['URL', of.url],
+        ['Status', <State key="status" of={of} />],
+        ['Events', of.events?.join(', ') ?? 'all except audit.entry'],
+        ['Failing since', <When key="failing" at={of.failing_since} />],
+        ['An older secret signs until', <When key="older" at={of.previous_secret_expires_at} />],
       ]}
     />
-  </Page>
+    <p class="buttons">
+      <ChangeWebhook webhook={of} />
+    </p>
+    <p class="links">
+      <a href={href('audit', { target_kind: 'webhook', target_id: of.id })}>Changes of it</a>
+    </p>
+  </>
 );
+
+const STATUSES = [
+  ['', 'all'],
+  ['pending', 'on the way'],
+  ['delivered', 'delivered'],
+  ['failed', 'given up'],
+] as const;
 
 const DELIVERIES: readonly Column<Delivery>[] = [
   { head: 'Event', cell: ({ type }) => type },
   { head: 'Status', cell: ({ status }) => <Status of={status} /> },
+  { head: 'What happened', cell: deliveryInWords },
   { head: 'Attempts', figure: true, cell: ({ attempts }) => count(attempts) },
-  { head: 'Answer', cell: ({ last_status: status, last_error: error }) => status ?? error ?? '–' },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
   { head: 'Next try', cell: ({ next_try_at: at }) => <When at={at} /> },
 ];
