@@ -325,6 +325,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await page.reload();
     await ui.open('Keys');
     await page.getByRole('link', { name: 'Backend', exact: true }).click();
+    await page.getByRole('link', { name: 'URLs that it issued' }).click();
     await loaded('URLs');
     await eventually(async () => (await rows.count()) === 2);
     await rows.nth(1).getByRole('link').first().click();
@@ -384,12 +385,12 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
 
   test('the audit log leads from a change to all changes of the same thing', async () => {
     await ui.open('Audit');
-    await ui.page.getByRole('row').filter({ hasText: 'budget.changed' }).first().waitFor();
+    await ui.page.getByRole('row').filter({ hasText: 'budget changed' }).first().waitFor();
     const { data } = await admin('GET', '/v1/budgets');
     const id = data.find(({ name }) => name === 'Most')?.id ?? '';
-    await ui.page.getByRole('link', { name: 'budget Most' }).first().click();
+    await ui.page.getByRole('link', { name: 'its changes (Most)' }).first().click();
     await loaded('Audit');
-    await eventually(async () => (await ui.page.getByLabel('Id of what changed').inputValue()) === id);
+    await eventually(async () => (await ui.page.getByLabel('target id').inputValue()) === id);
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
   });
 

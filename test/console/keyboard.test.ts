@@ -190,9 +190,28 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     await eventually(async () => receiver.seen.length > 0);
   });
 
-  test('Audit: the states of a change are opened', async () => {
+  test('Audit: changes of one kind are chosen, and what they are of is opened', async () => {
     await open('Audit');
-    await activate('Before and after');
-    await ui.page.locator('details[open]').first().waitFor();
+    await tabTo(/^Change/);
+    await type('budget changed');
+    await ui.page.getByText('cost limit: $0.50 → $0.75').first().waitFor();
+    await activate('Team');
+    await ui.page.getByRole('heading', { level: 1, name: 'Team' }).waitFor();
+  });
+
+  test('Accounts: one is created and suspended', async () => {
+    await open('Accounts');
+    await openDialog('Create an account');
+    await tabTo('Name');
+    await type('Initech');
+    await activate('Create');
+    await dialog().getByLabel('Its first API key, with the scope admin').waitFor();
+    await activate('Close');
+    await expectClosed('Create an account');
+    await openDialog('Suspend Initech');
+    await activate('Suspend');
+    await ui.page.getByRole('button', { name: 'Resume Initech' }).waitFor();
+    const [made] = await list<{ name: string; suspended_at: number | null }>('/v1/accounts');
+    expect(made).toMatchObject({ name: 'Initech', suspended_at: expect.any(Number) });
   });
 });

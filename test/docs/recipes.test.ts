@@ -15,7 +15,7 @@ const RECIPES = [
   ],
   ['Add a webhook event', String.raw`budget\.reset`, ['apps', 'docs', 'packages']],
   ['Add a route', 'getRefusals|/v1/refusals', ['apps', 'docs', 'packages']],
-  ['Add a page to the console', String.raw`\bAudit\b|'audit'`, ['apps/console']],
+  ['Add a page to the console', String.raw`\bAccounts\b|'accounts'`, ['apps/console']],
 ] as const;
 
 test.each(RECIPES)(
