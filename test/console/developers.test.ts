@@ -86,6 +86,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     };
     await unfold('As JSON');
     expect(JSON.parse(await field('The policy as JSON').inputValue())).toEqual(policy);
+    await ui.page.evaluate("document.querySelector('dialog[open]').scrollTop = 0");
     await ui.picture('policy', 900);
     expect(await ui.violations()).toEqual([]);
     const { config: _, ...next } = policy;

@@ -64,8 +64,6 @@ const TARGETS: Readonly<Record<AuditTargetKind, string>> = {
 };
 export const TARGET_KINDS = Object.entries(TARGETS);
 
-export const targetInWords = (kind: AuditTargetKind): string => TARGETS[kind] ?? kind;
-
 const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'account.created': 'account created',
   'account.changed': 'account changed',

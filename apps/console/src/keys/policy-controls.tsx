@@ -121,8 +121,8 @@ export function Entry({
 type FlagProps = Edit & {
   readonly field: 'sockets' | 'refuse_warnings';
   readonly label: string;
-  /** The meanings of true and of false. */
-  readonly texts: readonly [string, string];
+  /** Each value in words. Empty: the policy does not have the field. */
+  readonly texts: Readonly<Record<'' | 'true' | 'false', string>>;
 };
 
 export function Flag({ field: name, label, texts, draft, setText }: FlagProps) {
@@ -138,9 +138,11 @@ export function Flag({ field: name, label, texts, draft, setText }: FlagProps) {
         onChange={(event) => setText(name, event.currentTarget.value)}
         {...describedBy(id, undefined, message)}
       >
-        <option value="">as the request says</option>
-        <option value="true">{texts[0]}</option>
-        <option value="false">{texts[1]}</option>
+        {Object.entries(texts).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
       </select>
       <Notes id={id} hint={undefined} message={message} />
     </p>

@@ -171,6 +171,13 @@ const CONDITIONS = [
   ...(['allowed_fields', 'config', 'refuse_warnings'] as const),
 ];
 
+const SOCKETS = {
+  '': 'as the request says',
+  true: 'each URL must open as one',
+  false: 'no URL opens as one',
+};
+const WARNINGS = { '': 'issue the URL with them', true: 'refuse the URL', false: 'issue the URL (false)' };
+
 function Conditions(edit: Edit) {
   const [isEntered, setEntered] = useState(false);
   const { data: users } = useValues('external_user', isEntered);
@@ -186,12 +193,7 @@ function Conditions(edit: Edit) {
         suggested={users ?? []}
         onFocus={() => setEntered(true)}
       />
-      <Flag
-        {...edit}
-        field="sockets"
-        label="Sockets"
-        texts={['each URL must open as one', 'no URL opens as one']}
-      />
+      <Flag {...edit} field="sockets" label="Sockets" texts={SOCKETS} />
       <Entry {...edit} field="max_body_bytes" label="Bytes of a body" type="number" />
       <List {...edit} field="allowed_fields" label="Fields of a body" hint="Such as messages. None: all." />
       <Entry
@@ -200,12 +202,7 @@ function Conditions(edit: Edit) {
         label="Settings of each call"
         hint='JSON, such as {"max_tokens": 500}.'
       />
-      <Flag
-        {...edit}
-        field="refuse_warnings"
-        label="Warnings"
-        texts={['refuse such a URL', 'issue such a URL']}
-      />
+      <Flag {...edit} field="refuse_warnings" label="Warnings" texts={WARNINGS} />
     </Group>
   );
 }

@@ -6,7 +6,6 @@ import {
   differencesOf,
   fieldInWords,
   TARGET_KINDS,
-  targetInWords,
   valueInWords,
 } from '../data/audit-words.ts';
 import { short } from '../data/format.ts';
@@ -59,11 +58,7 @@ const ITSELF = [
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'Time', cell: ({ at }) => <When at={at} /> },
-  {
-    head: 'Change',
-    cell: ({ action }) => <a href={href('audit', { action })}>{actionInWords(action)}</a>,
-  },
-  { head: 'Of', cell: (entry) => <Target of={entry} /> },
+  { head: 'Change', cell: (entry) => <Change of={entry} /> },
   { head: 'Difference', cell: (entry) => <Differences of={entry} /> },
   { head: 'Made by', cell: ({ actor }) => <Actor of={actor} /> },
   { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
@@ -109,11 +104,11 @@ const PAGES: Readonly<Partial<Record<AuditEntry['target']['kind'], (id: string) 
   grant: (id) => href('requests', { grant_id: id }),
 };
 
-/** The thing that was changed, by its name now or in the entry. */
-function Target({ of: { target, before, after } }: { of: AuditEntry }) {
+/** The change in words, and the thing that it changed, by its name now or in the entry. */
+function Change({ of: { action, target, before, after } }: { of: AuditEntry }) {
   const { kind, id } = target;
   const known = useNameOf()(id);
-  const named = [after?.name, before?.name, after?.url].find(
+  const named = [after?.name, before?.name, after?.host].find(
     (each) => typeof each === 'string' && each !== '',
   );
   const name =
@@ -121,8 +116,9 @@ function Target({ of: { target, before, after } }: { of: AuditEntry }) {
   const page = PAGES[kind]?.(id);
   return (
     <>
-      {targetInWords(kind)} {page ? <a href={page}>{name}</a> : name}
+      {actionInWords(action)}
       <div>
+        {page ? <a href={page}>{name}</a> : name}{' '}
         <a class="soft" href={href('audit', { target_kind: kind, target_id: id })}>
           its changes<span class="unseen"> ({name})</span>
         </a>
