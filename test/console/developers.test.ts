@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     await unfold('As JSON');
     expect(JSON.parse(await field('The policy as JSON').inputValue())).toEqual(policy);
     await ui.page.evaluate("document.querySelector('dialog[open]').scrollTop = 0");
-    await ui.picture('policy', 900);
+    await ui.picture('policy', 740);
     expect(await ui.violations()).toEqual([]);
     const { config: _, ...next } = policy;
     await field('The policy as JSON').fill(JSON.stringify({ ...next, external_user: 'ada' }));
@@ -201,7 +201,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     await ui.page.getByLabel('Change', { exact: true }).selectOption('all');
     await ui.page.getByText('budget › cost limit: none → $50.00').waitFor();
     await settled(ui.page);
-    await ui.picture('audit', 620);
+    await ui.picture('audit', 540);
     expect(await ui.violations()).toEqual([]);
     await ui.page.getByLabel('Of', { exact: true }).selectOption('virtual key');
     await ui.page.getByRole('link', { name: 'Production', exact: true }).first().click();

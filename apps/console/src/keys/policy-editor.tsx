@@ -183,7 +183,7 @@ function Conditions(edit: Edit) {
   const { data: users } = useValues('external_user', isEntered);
   return (
     <Group name="Callers and bodies" fields={CONDITIONS} {...edit}>
-      <List {...edit} field="bind.origins" label="Origins of pages" hint="Such as https://app.example.com." />
+      <List {...edit} field="bind.origins" label="Origins of pages" hint="Scheme and host, without a path." />
       <List {...edit} field="bind.ip_ranges" label="Addresses" hint="Such as 203.0.113.0/24." />
       <Entry
         {...edit}
