@@ -33,7 +33,7 @@ export const useLimits = () =>
   });
 
 /** Live figures are asked for again after this time. */
-const LIVE_MS = 5_000;
+export const LIVE_MS = 5_000;
 
 /** How often reports move on. Until then, all pages sum the same calls. */
 const REPORT_MS = 30_000;
@@ -121,7 +121,7 @@ type Page = { readonly next_cursor: string | null };
 type Cursor = { readonly cursor?: string; readonly limit: number };
 
 /** A list, page by page. */
-const usePages = <P extends Page>(
+export const usePages = <P extends Page>(
   key: readonly unknown[],
   ask: (at: Cursor) => Promise<P>,
   everyMs?: number,
@@ -253,20 +253,6 @@ export const useCall = (requestId: string) =>
       isGone(state.error) && state.errorUpdateCount < MOST_LOOKS ? LOOK_MS : false,
   });
 
-/** The models that have a price, with their providers. */
-export const useModels = (enabled: boolean) =>
-  useQuery({
-    queryKey: ['models'],
-    enabled,
-    staleTime: REPORT_MS,
-    queryFn: async () => (await presign.listModels({})).data,
-  });
-
-export const useApiKey = (id: string) =>
-  useQuery({ queryKey: ['api-key', id], queryFn: () => presign.getApiKey({ id }) });
-
-export const useApiKeys = () => usePages(['api-keys'], (at) => presign.listApiKeys(at));
-
 /** The names of API keys, virtual keys and budgets by their ids, as far as the first hundred of each have them. */
 export const useNames = (isAdmin: boolean, enabled = true) =>
   useQuery({
@@ -333,36 +319,6 @@ export const useModels = (provider: string, enabled: boolean) =>
     staleTime: REPORT_MS,
     enabled,
   });
-
-export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);
-
-export const useVirtualKey = (id: string) =>
-  useQuery({
-    queryKey: ['virtual-key', id],
-    queryFn: () => presign.getVirtualKey({ id }),
-    refetchInterval: LIVE_MS,
-  });
-
-export const useWebhook = (id: string) =>
-  useQuery({ queryKey: ['webhook', id], queryFn: () => presign.getWebhook({ id }) });
-
-export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at));
-
-export const useDeliveries = (id: string, filters: Filters) =>
-  usePages(
-    ['deliveries', id, filters],
-    (at) => presign.listDeliveries({ id, ...filters, ...at } as Input<'listDeliveries'>),
-    LIVE_MS,
-  );
-
-/** Changes of a time, newest first. */
-export const useAudit = (filters: Filters, range: Range, isLive: boolean) =>
-  usePages(['audit', filters, isLive ? range.from : range], (at) =>
-    presign.listAudit({
-      ...{ ...filters, ...at, from: range.from, ...(!isLive && { to: range.to }) },
-      format: 'json',
-    } as Input<'listAudit'> & { format: 'json' }),
-  );
 
 /** All accounts of the service, for its operator. */
 export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at));

@@ -1,8 +1,8 @@
 import type { ApiKey } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { issuerTime, presign } from '../data/api.ts';
+import { useApiKeys } from '../data/developer-queries.ts';
 import { count } from '../data/format.ts';
-import { useApiKeys } from '../data/queries.ts';
 import { SCOPES } from '../data/scopes.ts';
 import { readSpan } from '../data/span.ts';
 import { Action, Secret } from '../parts/action.tsx';

@@ -58,7 +58,7 @@ const TARGETS = ['providers', 'models', 'paths', 'virtual_keys', 'mcp_hosts'] as
 
 function Targets({ nameOf, ...edit }: Edit & { readonly nameOf: NameOf }) {
   const [isEntered, setEntered] = useState(false);
-  const { data: models = [] } = useModels(isEntered);
+  const { data: models = [] } = useModels('', isEntered);
   const { providers = [] } = edit.draft.lists;
   const enter = () => setEntered(true);
   const fitting = models.filter(({ provider }) => providers.length === 0 || providers.includes(provider));

@@ -1,8 +1,9 @@
 import type { Input, VirtualKey } from '@presign/client';
 import { useContext, useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
+import { useVirtualKeys } from '../data/developer-queries.ts';
 import { count, limit, money, usedOf, writeMoney } from '../data/format.ts';
-import { useModels, useVirtualKeys } from '../data/queries.ts';
+import { useModels } from '../data/queries.ts';
 import { shareUsed } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { costOf, usesOf } from '../parts/budgets.tsx';
@@ -202,7 +203,7 @@ const CreateVirtualKey = () => (
 
 function ProviderField() {
   const [isEntered, setEntered] = useState(false);
-  const { data: models = [] } = useModels(isEntered);
+  const { data: models = [] } = useModels('', isEntered);
   return (
     <Field
       label="Provider"

@@ -8,8 +8,9 @@ import {
   TARGET_KINDS,
   valueInWords,
 } from '../data/audit-words.ts';
+import { useAudit } from '../data/developer-queries.ts';
 import { short } from '../data/format.ts';
-import { useAudit, useNames } from '../data/queries.ts';
+import { useNames } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { useZone, When } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';

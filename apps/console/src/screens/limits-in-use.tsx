@@ -1,6 +1,7 @@
 import type { Session, SharedBudget, VirtualKey } from '@presign/client';
+import { useVirtualKeys } from '../data/developer-queries.ts';
 import { count, money, short } from '../data/format.ts';
-import { useBudgets, useRecentSessions, useVirtualKeys } from '../data/queries.ts';
+import { useBudgets, useRecentSessions } from '../data/queries.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
 import { Facts, Fullness, NotLive } from '../parts/facts.tsx';

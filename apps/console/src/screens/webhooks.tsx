@@ -1,8 +1,8 @@
 import type { Delivery, Webhook } from '@presign/client';
 import { presign } from '../data/api.ts';
 import { deliveryInWords, disabledInWords } from '../data/delivery-words.ts';
+import { useDeliveries, useWebhook, useWebhooks } from '../data/developer-queries.ts';
 import { count, short } from '../data/format.ts';
-import { useDeliveries, useWebhook, useWebhooks } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Facts, Status, When } from '../parts/facts.tsx';
