@@ -1,7 +1,7 @@
-// The provider of sockets.ts: Responses over a socket, and as a stream. Sends its port to its parent.
+// The provider of sockets.ts: Responses over a socket and as a stream, and Realtime. Sends its port to its parent.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 
 /** Eight words of an answer. */
 const WORDS = 8;
@@ -41,6 +41,52 @@ function write(pieces: readonly string[], send: (piece: string) => void, end = (
   more();
 }
 
+const MODEL = 'gpt-realtime';
+const REALTIME_USAGE = {
+  ...{ input_tokens: 250, output_tokens: WORDS, total_tokens: 250 + WORDS },
+  input_token_details: { text_tokens: 250, audio_tokens: 0, image_tokens: 0, cached_tokens: 0 },
+  output_token_details: { text_tokens: WORDS, audio_tokens: 0 },
+};
+const APPEND = Buffer.from('"input_audio_buffer.append"');
+/** Sound with this beginning gets no echo. */
+const SILENT = Buffer.from('"audio":"AAAA');
+
+let responses = 0;
+
+/** The events of a response, as Realtime has them. */
+function realtimeEvents(metadata: unknown): string[] {
+  const id = `resp_${++responses}`;
+  const of = { id, object: 'realtime.response', metadata };
+  const delta = { type: 'response.output_text.delta', response_id: id, item_id: 'm', delta: ' word' };
+  return [
+    { type: 'response.created', response: { ...of, status: 'in_progress', output: [], usage: null } },
+    ...Array.from({ length: WORDS }, () => delta),
+    { type: 'response.done', response: { ...of, status: 'completed', output: [], usage: REALTIME_USAGE } },
+  ].map((event) => JSON.stringify(event));
+}
+
+/** Speaks Realtime. Sound comes back as a delta of as many bytes. */
+function serveRealtime(open: WebSocket): void {
+  open.send(JSON.stringify({ type: 'session.created', session: { model: MODEL } }));
+  open.on('message', (data: Buffer) => {
+    if (data.includes(APPEND)) {
+      if (data.includes(SILENT)) return;
+      const audio = data.toString('latin1', data.indexOf('"audio":"') + 9, data.length - 2);
+      const place = { response_id: 'r', item_id: 'm', output_index: 0, content_index: 0 };
+      return open.send(JSON.stringify({ type: 'response.output_audio.delta', ...place, delta: audio }));
+    }
+    const event = JSON.parse(String(data)) as {
+      type: string;
+      session?: object;
+      response?: { metadata?: unknown };
+    };
+    if (event.type === 'session.update')
+      open.send(JSON.stringify({ type: 'session.updated', session: { ...event.session, model: MODEL } }));
+    else if (event.type === 'response.create')
+      write(realtimeEvents(event.response?.metadata), (piece) => open.send(piece));
+  });
+}
+
 const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false });
 const server = createServer({ keepAliveTimeout: 600_000 }, (request, answer) => {
   request.resume().once('end', () => {
@@ -55,7 +101,10 @@ const server = createServer({ keepAliveTimeout: 600_000 }, (request, answer) => 
 server.on('upgrade', (request, socket, head) =>
   sockets.handleUpgrade(request, socket, head, (open) => {
     open.on('error', () => {});
-    open.on('message', () => write(MESSAGES, (piece) => open.send(piece)));
+    if (request.url?.includes('/realtime')) serveRealtime(open);
+    else open.on('message', () => write(MESSAGES, (piece) => open.send(piece)));
   }),
 );
-server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () =>
+  process.send?.((server.address() as AddressInfo).port),
+);
