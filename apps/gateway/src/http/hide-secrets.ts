@@ -14,14 +14,21 @@ export const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not
 
 /** A secret in one of its forms. */
 class Form {
-  readonly bytes: Buffer;
+  readonly text: string;
   /** The same bytes as a header holds them. */
   readonly latin1: string;
+  #bytes: Buffer | undefined;
   #borders: Uint32Array | undefined;
 
   constructor(text: string) {
-    this.bytes = Buffer.from(text);
-    this.latin1 = this.bytes.toString('latin1');
+    this.text = text;
+    this.latin1 = Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1');
+  }
+
+  /** A short buffer keeps a whole pool of them, so a socket, which lives for long, makes none unless it masks something. */
+  get bytes(): Buffer {
+    this.#bytes ??= Buffer.from(this.text);
+    return this.#bytes;
   }
 
   /** Only a body that is masked needs them. */
@@ -47,8 +54,8 @@ export class Secrets {
 
   /** Masks the secrets in bytes at whose ends no secret is cut off. The bytes stay as they are; a mask is as long as its secret. */
   mask(bytes: Buffer): Buffer {
+    if (!this.forms.some(({ text }) => bytes.includes(text))) return bytes;
     const found = this.forms.flatMap((form) => placesOf(bytes, form.bytes));
-    if (found.length === 0) return bytes;
     const masked = Buffer.from(bytes);
     for (const { at, end } of found) masked.fill(STAR, at, end);
     return masked;
