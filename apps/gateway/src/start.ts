@@ -198,6 +198,7 @@ async function drain(
   };
   await drainServer(server, drainMs, () => {
     closing.abort();
+    sockets.stopAll();
     grace = setTimeout(cut, Math.max(0, graceMs - drainMs));
   });
   return () => clearTimeout(grace);

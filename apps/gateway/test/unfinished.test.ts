@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import type { Reservation } from '../src/share/body-memory.ts';
 import { acceptHolder } from '../src/socket/framing.ts';
-import { reserveUnfinished } from '../src/socket/unfinished.ts';
+import { Unfinished } from '../src/socket/unfinished.ts';
 
 const server = createServer();
 let holder: WebSocket;
@@ -37,8 +37,12 @@ beforeEach(async () => {
       { incoming, socket, head, headers: [], protocol: undefined },
       1024 * 1024,
     ) as WebSocket;
-    holder.on('message', (data: Buffer) => messages.push(data.length));
-    reserveUnfinished(holder, memory, full);
+    const unfinished = new Unfinished(holder, { newReservation: () => memory }, 'grant', full);
+    holder.on('message', (data: Buffer) => {
+      unfinished.whole();
+      messages.push(data.length);
+    });
+    holder.once('close', () => unfinished.release());
   });
   client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   client.on('error', () => {});

@@ -4,7 +4,7 @@ import type { Refusal } from '@presign/schema';
 import type { Policy } from './policy.ts';
 
 /** A request, as far as its origin and its client say. */
-type Asking = Pick<IncomingMessage, 'headers'> & {
+export type Asking = Pick<IncomingMessage, 'headers'> & {
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
 

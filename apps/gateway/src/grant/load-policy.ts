@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import {
   type BudgetState,
   findGrant,
@@ -13,7 +12,7 @@ import type { Conditions, McpServerPolicy, Refusal } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { Logger } from 'pino';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
-import { bindRefusal, type ClientAddress } from './bind.ts';
+import { type Asking, bindRefusal, type ClientAddress } from './bind.ts';
 import { type GrantMemory, type Policy, readDoc, remember, rememberSealed, writeDoc } from './policy.ts';
 import type { GrantReader } from './read-grant.ts';
 import type { VerifiedGrant } from './verify.ts';
@@ -59,7 +58,7 @@ export async function loadPolicy(
 export async function loadPolicyFor(
   deps: PolicyDeps & { readonly clientAddress: ClientAddress },
   report: { readonly requestId: string; policy: Policy | undefined },
-  incoming: IncomingMessage,
+  incoming: Asking,
   grant: VerifiedGrant,
 ): Promise<{ readonly policy: Policy } | { readonly refusal: Refusal }> {
   const policy = deps.memory.policies.get(grant.id);

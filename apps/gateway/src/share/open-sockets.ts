@@ -30,8 +30,10 @@ const REFUSED_PER_URL = 4;
 export type OpenSocket = {
   /** Asks both peers whether they are there, and ends the socket if one has not answered since before. */
   readonly beat: () => void;
+  /** Ends it as soon as no turn runs, because the gateway stops. */
+  readonly stop: () => void;
   /** Ends it at once. */
-  readonly cut: () => void;
+  readonly cut: (why: 'closing') => void;
 };
 
 /** The sockets of a gateway. */
@@ -45,6 +47,7 @@ export type OpenSockets = {
   readonly add: (socket: OpenSocket) => () => void;
   /** How many are open: all, and those of the URL and of the account that have the most. */
   readonly counts: () => Readonly<Record<'gateway' | 'account' | 'url', number>>;
+  readonly stopAll: () => void;
   readonly cutAll: () => void;
   readonly close: () => void;
 };
@@ -101,8 +104,11 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
     },
     add: (socket) => sockets.add(socket),
     counts: () => ({ gateway: open, account: most(accounts), url: most(urls) }),
+    stopAll: () => {
+      for (const each of sockets) each.stop();
+    },
     cutAll: () => {
-      for (const each of sockets) each.cut();
+      for (const each of sockets) each.cut('closing');
     },
     close: () => clearInterval(beating),
   };

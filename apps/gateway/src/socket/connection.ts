@@ -1,57 +1,45 @@
-import { randomUUID } from 'node:crypto';
 import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
-import { CallReport } from '../call-report.ts';
-import type { Policy } from '../grant/policy.ts';
-import type { Secrets } from '../http/hide-secrets.ts';
 import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
-import type { Create, Heard, SocketDialect, Unasked } from './dialect.ts';
+import type { Accepted } from './accepted.ts';
+import { type Deadline, Deadlines } from './deadlines.ts';
+import type { Create, Heard, Unasked } from './dialect.ts';
 import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOWN_ERROR } from './end.ts';
-import { Flow } from './flow.ts';
+import { Endings } from './endings.ts';
+import { isOfResponse } from './event.ts';
+import { Flow, type Taker } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
+import { reportRefused } from './report-refused.ts';
 import { Strays } from './strays.ts';
 import { beginTurn, chargeUnasked, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
-import { reserveUnfinished } from './unfinished.ts';
-
-/** A socket that was accepted. */
-export type Accepted = {
-  readonly requestId: string;
-  readonly of: Omit<SocketOf, 'hasLeft'>;
-  readonly policy: Policy;
-  readonly secrets: Secrets;
-  readonly dialect: SocketDialect;
-  readonly holder: WebSocket;
-  readonly upstream: WebSocket;
-};
 
 type Why = Extract<Sent, { is: 'broken' }>['why'];
 
-/** How long the turn under way of a holder who has left may take. Its usage is known at its end only. */
-const UNHEARD_MS = 60_000;
-/** How long an upstream has to set a session. */
-const OPENING_MS = 30_000;
-/** The longest time of a timer. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
-
 /** One socket, from its handshake to its end. */
-export class Connection {
+export class Connection implements Taker {
   readonly #deps: LlmDeps;
   readonly #own: Accepted;
   readonly #of: SocketOf;
   readonly #flow: Flow;
   readonly #turns = new Map<string, Turn>();
-  readonly #endings = new Set<Promise<void>>();
+  readonly #endings = new Endings();
   readonly #strays = new Strays();
-  readonly #undo: (() => void)[] = [];
-  readonly #closed: Promise<void>;
-  /** Resolves once events of the holder may pass. */
-  readonly #ready: Promise<void>;
+  readonly #deadlines: Deadlines;
+  readonly #unwatch: () => void;
+  /** Resolves when both sides are closed, and all turns are settled. */
+  readonly over: Promise<void>;
+  #resolveOver = () => {};
+  /** Resolves once events of the holder may pass. Undefined: they may. */
+  #ready: Promise<void> | undefined;
   #setReady = () => {};
-  #inOrder: Promise<unknown> = Promise.resolve();
+  #inOrder: Promise<unknown> = NOW;
+  /** Events and turns that are not begun yet. */
+  #inLine = 0;
   #count = 0;
+  #closedSides = 0;
   #end: End | undefined;
   #holderLeft = false;
   #isOver = false;
@@ -61,39 +49,24 @@ export class Connection {
     this.#own = own;
     this.#of = { ...own.of, hasLeft: () => this.#holderLeft };
     const { holder, upstream } = own;
-    const { grant } = own.of;
-    this.#flow = new Flow(deps.readQuota, grant, own, (frame, isBinary) => {
-      const taking = this.#take(frame, isBinary).catch((error: Error) => this.#failedHere(error));
-      // A gateway that stops waits for an admission.
-      deps.underWay.track(taking);
-      return taking;
-    });
-    this.#ready = own.dialect.opening ? new Promise((resolve) => (this.#setReady = resolve)) : READY;
-    this.#closed = Promise.all([ended(holder), ended(upstream)]).then(() => {});
-    upstream.on('message', (frame: Buffer) => this.#heard(frame));
-    holder.once('close', (code) => this.#left(code));
-    upstream.once('close', (code, reason) => void this.#upstreamClosed(code, reason));
-    const memory = deps.bodyMemory.newReservation();
-    memory.belongsTo(grant.id);
-    reserveUnfinished(holder, memory, () => this.#full());
-    this.#watch();
-    if (own.dialect.opening) void this.#flow.toUpstream(own.dialect.opening);
+    this.over = new Promise((resolve) => (this.#resolveOver = resolve));
+    this.#flow = new Flow(deps, own.of.grant, own, this);
+    holder.on('close', (code) => this.#left(code));
+    upstream.on('close', (code, reason) => void this.#upstreamClosed(code, reason));
+    this.#unwatch = deps.revocations.watch(own.policy.ref, (why) => this.cut(why));
+    const opening = own.dialect.opening?.();
+    if (opening) {
+      this.#ready = new Promise((resolve) => (this.#setReady = resolve));
+      void this.#flow.toUpstream(opening);
+    }
+    const { expiresAtMs } = own.of.grant;
+    this.#deadlines = new Deadlines(deps, expiresAtMs, opening !== undefined, (which) => this.#passed(which));
+    if (deps.closing.aborted) this.stop();
   }
 
   /** How many turns were begun. */
   get turns(): number {
     return this.#count;
-  }
-
-  /** Resolves when both sides are closed, and all turns are settled. */
-  async whenOver(): Promise<void> {
-    await this.#closed;
-    this.#isOver = true;
-    this.#setReady();
-    this.#flow.stop();
-    for (const undo of this.#undo) undo();
-    await Promise.all([...this.#turns.values()].map((turn) => this.#break(turn, 'failure')));
-    await Promise.all(this.#endings);
   }
 
   beat(): void {
@@ -110,7 +83,7 @@ export class Connection {
     for (const turn of running) this.#track(this.#break(turn, why));
     if (running.length === 0) this.#say(refusal, this.#own.requestId, '');
     closeWith(this.#own.upstream, 1000);
-    void Promise.all(this.#endings).then(() => this.#close());
+    void this.#endings.over().then(() => this.#close());
   }
 
   /** Ends it as soon as no turn runs. */
@@ -119,48 +92,75 @@ export class Connection {
     this.#closeIfIdle();
   }
 
-  /** There is no memory for a message that is not whole yet. It is read no further. */
-  #full(): void {
-    this.#flow.stopReading();
-    this.#refuseUnread(NO_ROOM, '');
-    this.endWith({ code: 1013, refusal: NO_ROOM });
+  /** Ends it so because the gateway stops. */
+  stop(): void {
+    this.endWith({ code: 1001, refusal: STOPPING });
   }
 
-  #watch(): void {
-    const { grant } = this.#of;
-    const { now, upstreamTimeoutMs, revocations, closing } = this.#deps;
-    const untilExpiry = Math.max(0, Math.min(grant.expiresAtMs - now(), TIMER_MAX_MS));
-    const expire = () => {
-      if (now() >= grant.expiresAtMs) this.endWith({ code: 4401, refusal: { code: 'token_expired' } });
-    };
-    const timers = [
-      setTimeout(expire, untilExpiry),
-      setTimeout(() => this.cut('timeout'), upstreamTimeoutMs),
-    ];
-    if (this.#own.dialect.opening) {
-      const late = setTimeout(() => this.#stopLawless('the session was not set'), OPENING_MS);
-      timers.push(late);
-      void this.#ready.then(() => clearTimeout(late));
+  noRoom(): void {
+    if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(NO_ROOM, '');
+  }
+
+  /** It is read no further. */
+  readonly full = (): void => {
+    this.#flow.stopReading();
+    this.noRoom();
+    this.endWith({ code: 1013, refusal: NO_ROOM });
+  };
+
+  #passed(which: Deadline): void {
+    if (which === 'expired') this.endWith({ code: 4401, refusal: { code: 'token_expired' } });
+    else if (which === 'unset') this.#stopLawless('the session was not set');
+    else this.cut(which);
+  }
+
+  #holderMaySend(): void {
+    this.#setReady();
+    this.#ready = undefined;
+    this.#deadlines.opened();
+  }
+
+  #sideClosed(): void {
+    if (++this.#closedSides === 2) void this.#finish().finally(this.#resolveOver);
+  }
+
+  async #finish(): Promise<void> {
+    this.#isOver = true;
+    this.#holderMaySend();
+    this.#flow.stop();
+    this.#deadlines.stop();
+    this.#unwatch();
+    try {
+      await Promise.all([...this.#turns.values()].map((turn) => this.#break(turn, 'failure')));
+    } catch (error) {
+      this.#failedHere(error as Error);
     }
-    const stop = () => this.endWith({ code: 1001, refusal: STOPPING });
-    closing.addEventListener('abort', stop);
-    this.#undo.push(
-      () => timers.forEach(clearTimeout),
-      () => closing.removeEventListener('abort', stop),
-      revocations.watch(this.#own.policy.ref, (why) => this.cut(why)),
-    );
-    if (closing.aborted) stop();
+    await this.#endings.over();
   }
 
   /** Takes a message of the holder. The next one waits for it. */
-  async #take(frame: Buffer, isBinary: boolean): Promise<void> {
+  take(frame: Buffer, isBinary: boolean): Promise<void> {
+    const taking = this.#takeInOrder(frame, isBinary).catch((error: Error) => this.#failedHere(error));
+    // A gateway that stops waits for an admission.
+    this.#deps.underWay.track(taking);
+    return taking;
+  }
+
+  async #takeInOrder(frame: Buffer, isBinary: boolean): Promise<void> {
     await this.#ready;
     await this.#oneByOne(() => this.#takeNext(frame, isBinary));
   }
 
+  passes(frame: Buffer): boolean {
+    const { dialect, upstream } = this.#own;
+    if (this.#ready || this.#inLine > 0 || upstream.readyState !== WebSocket.OPEN) return false;
+    return dialect.isPlain?.(frame) === true;
+  }
+
   /** Events of the holder and turns that are due are begun one after another, so that a lane never gets two turns. */
   #oneByOne(work: () => Promise<void>): Promise<void> {
-    const after = this.#inOrder.then(work);
+    this.#inLine++;
+    const after = this.#inOrder.then(work).finally(() => this.#inLine--);
     this.#inOrder = after.catch(() => {});
     return after;
   }
@@ -176,11 +176,11 @@ export class Connection {
 
   /** Begins the turn that is due, if one is. */
   #beginDue(): void {
-    const { due } = this.#own.dialect;
-    if (!due || this.#isOver) return;
+    const { dialect } = this.#own;
+    if (!dialect.due || this.#isOver) return;
     const beginning = this.#oneByOne(async () => {
       if (this.#isOver || this.#holderLeft || this.#end) return;
-      const create = due((lane) => this.#turns.has(lane));
+      const create = dialect.due?.((lane) => this.#turns.has(lane));
       if (create) await this.#begin(create, create.body.length);
     });
     this.#deps.underWay.track(beginning.catch((error: Error) => this.#failedHere(error)));
@@ -213,12 +213,8 @@ export class Connection {
 
   /** Refuses an event of which no turn was made. It is a refused call of its URL. */
   #refuseUnread(refusal: Refusal, label: string): void {
-    const { grant, incoming, connectionId } = this.#of;
-    const report = new CallReport('llm', randomUUID(), { method: grant.method, headers: incoming.headers });
     const { policy } = this.#own;
-    Object.assign(report, { grant, policy, provider: grant.provider.id, connection: connectionId });
-    this.#deps.report(report, refusal);
-    this.#refused(refusal, report.requestId, label);
+    this.#refused(refusal, reportRefused(this.#deps, this.#of, policy, refusal), label);
   }
 
   #refused(refusal: Refusal, requestId: string, label: string): void {
@@ -232,8 +228,11 @@ export class Connection {
   }
 
   /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
-  #heard(frame: Buffer): void {
-    const heard = this.#own.dialect.hear(frame, this.#running());
+  hear(frame: Buffer): void {
+    const running = this.#running();
+    // It answers an event that cost no use, which may be much shorter than its answer.
+    if (running.length === 0 || !isOfResponse(frame)) this.#flow.draw('upstream', frame.length);
+    const heard = this.#own.dialect.hear(frame, running);
     const shown = 'shown' in heard && heard.shown ? heard.shown : frame;
     const masked = this.#own.secrets.mask(shown);
     const ending = noteHeard(heard, frame);
@@ -260,7 +259,7 @@ export class Connection {
   #act(heard: Heard<Turn>): void {
     if (heard.is === 'stray') this.#deps.log.warn({ connection: this.#own.requestId }, STRAY);
     else if (heard.is === 'unclear') this.#breakAll();
-    else if (heard.is === 'ready') this.#setReady();
+    else if (heard.is === 'ready') this.#holderMaySend();
     else if (heard.is === 'due') this.#beginDue();
     else if (heard.is === 'lawless') this.#stopLawless(heard.why, heard.unasked);
   }
@@ -273,7 +272,7 @@ export class Connection {
     const of = { connection: this.#own.requestId, grant: id, provider: provider.id };
     this.#deps.log.error({ ...of, why }, 'a socket was cut');
     this.cut('failure');
-    this.#setReady();
+    this.#holderMaySend();
   }
 
   /** An error that is about no one turn leaves it open what is billed. */
@@ -291,7 +290,7 @@ export class Connection {
   }
 
   #running(): Turn[] {
-    return [...this.#turns.values()].filter(({ isEnding }) => !isEnding);
+    return this.#turns.size === 0 ? [] : [...this.#turns.values()].filter(({ isEnding }) => !isEnding);
   }
 
   async #break(turn: Turn, why: Why): Promise<void> {
@@ -305,15 +304,17 @@ export class Connection {
   /** The upstream stays for the turns under way, whose usage it states at their end. */
   #left(code: number): void {
     this.#holderLeft = true;
+    this.#deadlines.left();
     this.#flow.drop();
     if (this.#turns.size === 0) closeWith(this.#own.upstream, code);
-    const late = setTimeout(() => this.cut('left'), UNHEARD_MS);
-    this.#undo.push(() => clearTimeout(late));
+    this.#sideClosed();
   }
 
   async #upstreamClosed(code: number, reason: Buffer): Promise<void> {
+    this.#flow.upstreamClosed();
     for (const turn of this.#running()) this.#track(this.#break(turn, 'failure'));
-    await Promise.all(this.#endings);
+    this.#sideClosed();
+    await this.#endings.over();
     if (this.#end) return this.#close();
     const text = this.#own.secrets.mask(reason).toString();
     closeWith(this.#own.holder, code === 1006 ? 1011 : code, text);
@@ -333,17 +334,9 @@ export class Connection {
   }
 
   #track(ending: Promise<void>): void {
-    const caught = ending.catch((error: Error) => this.#failedHere(error));
-    this.#endings.add(caught);
-    void caught.finally(() => this.#endings.delete(caught));
+    this.#endings.add(ending.catch((error: Error) => this.#failedHere(error)));
   }
 }
 
-const READY = Promise.resolve();
+const NOW = Promise.resolve();
 const STRAY = 'a response ended that is no turn of its socket';
-
-const ended = (socket: WebSocket): Promise<void> =>
-  new Promise((resolve) => {
-    if (socket.readyState === WebSocket.CLOSED) resolve();
-    else socket.once('close', () => resolve());
-  });

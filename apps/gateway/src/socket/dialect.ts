@@ -3,7 +3,9 @@ import type { JsonObject, Refusal } from '@presign/schema';
 /** The protocol of one socket: what the events of both sides mean for turns. `connection.ts` does the rest for all protocols. */
 export type SocketDialect = {
   /** The first event that the upstream gets. The holder's own wait until the upstream has said that it holds (`ready`). */
-  readonly opening?: Buffer;
+  readonly opening?: () => Buffer;
+  /** Whether an event of the holder surely is one that `read` sends on as it is. It takes one look, because sound comes 50 times a second. */
+  readonly isPlain?: (frame: Buffer) => boolean;
   /** A turn that the protocol itself has to begin, if its lane is free. It is returned once. */
   readonly due?: (isRunning: (lane: string) => boolean) => Create | undefined;
   /** Reads an event of the holder. */

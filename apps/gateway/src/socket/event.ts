@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { isJsonObject, isModest, type JsonObject, readJson } from '@presign/schema';
 import { MODEST } from '../llm/body.ts';
 
@@ -12,3 +13,29 @@ export function readEvent(frame: Buffer): JsonObject | undefined {
 export const isReadable = (frame: Buffer): boolean => frame.length <= LARGE_BYTES || isModest(frame, MODEST);
 
 const LARGE_BYTES = 64 * 1024;
+
+/** Whether an event of an upstream is of a response, by its beginning. Otherwise it answers an event of the holder. */
+export const isOfResponse = (frame: Buffer): boolean =>
+  OF_RESPONSE.test(frame.toString('latin1', 0, HEAD_BYTES));
+
+const OF_RESPONSE = /^\{\s*"type"\s*:\s*"response\./;
+const HEAD_BYTES = 48;
+
+/** An id that lives as long as a socket. Node makes an id of 20 strings, which take half a kilobyte until they are one. */
+export const newId = (prefix = ''): string => Buffer.from(`${prefix}${randomUUID()}`).toString('latin1');
+
+/**
+ * Tells whether an event of an upstream may be of one of these types. It takes one look for all of them, because nearly every event is of none
+ * and need not be parsed.
+ */
+export function lookFor(types: readonly string[]): (frame: Buffer) => boolean {
+  const any = new RegExp(`"(?:${types.map((type) => type.replaceAll('.', '\\.')).join('|')})"`);
+  const overlap = Math.max(...types.map(({ length }) => length)) + 1;
+  return (frame) => {
+    for (let at = 0; at < frame.length; at += PIECE_BYTES)
+      if (any.test(frame.toString('latin1', at, at + PIECE_BYTES + overlap))) return true;
+    return false;
+  };
+}
+
+const PIECE_BYTES = 64 * 1024;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Refusal } from '@presign/schema';
 import { WebSocket, WebSocketServer } from 'ws';
 
 /** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
@@ -22,6 +23,20 @@ const options = (maxPayload: number, of: keyof typeof MOST_CHUNKS) => ({
   skipUTF8Validation: false,
   closeTimeout: CLOSE_TIMEOUT_MS,
 });
+
+/** Judges the headers of a handshake (RFC 6455 §4.2.1). */
+export function malformedHandshake({ headers }: IncomingMessage): Refusal | undefined {
+  const refuse = (param: string, problem: string): Refusal => ({
+    code: 'invalid_request',
+    param,
+    message: `${param}: ${problem}.`,
+  });
+  if (headers['sec-websocket-version'] !== '13') return refuse('Sec-WebSocket-Version', 'expected 13');
+  const key = headers['sec-websocket-key'] ?? '';
+  return /^[+/\dA-Za-z]{22}==$/.test(key)
+    ? undefined
+    : refuse('Sec-WebSocket-Key', 'expected 16 bytes as Base64');
+}
 
 type Accepting = {
   readonly incoming: IncomingMessage;
@@ -85,31 +100,19 @@ export function openClient(socket: Duplex, maxPayload: number): WebSocket {
   return client;
 }
 
-/** A chunk takes at most this much besides its bytes. */
-const CHUNK_OVERHEAD_BYTES = 1024;
-
 /** The part of `ws` that keeps a message until it is whole. */
 type Receiving = {
   readonly _socket: Duplex;
   readonly _receiver: { readonly _bufferedBytes: number; readonly _fragments: readonly unknown[] };
 };
 
-/**
- * Calls `changed` with the memory of a message that is not whole yet, in bytes. A part of a chunk keeps the whole chunk, so all chunks count that
- * have come since the message began.
- */
-export function watchUnfinished(socket: WebSocket, changed: (bytes: number) => void): void {
+/** Calls `came` with the bytes of each chunk, and with whether `ws` keeps something of a message that is not whole yet. */
+export function watchChunks(socket: WebSocket, came: (bytes: number, keeps: boolean) => void): void {
   const { _socket: bytes, _receiver: receiver } = socket as unknown as Receiving;
-  let kept = 0;
-  socket.on('message', () => {
-    kept = 0;
-  });
   // `ws` has its own listener before this one, so it has taken the chunk already.
-  bytes.on('data', (chunk: Buffer) => {
-    const isNothing = receiver._bufferedBytes === 0 && receiver._fragments.length === 0;
-    kept = isNothing ? 0 : kept + chunk.length + CHUNK_OVERHEAD_BYTES;
-    changed(kept);
-  });
+  bytes.on('data', (chunk: Buffer) =>
+    came(chunk.length, receiver._bufferedBytes > 0 || receiver._fragments.length > 0),
+  );
 }
 
 /** A code that an endpoint may send (RFC 6455 §7.4). */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { checkGrant } from '@presign/limits';
@@ -22,7 +21,8 @@ import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
-import { acceptHolder, offeredProtocols, openClient } from './framing.ts';
+import { newId } from './event.ts';
+import { acceptHolder, malformedHandshake, offeredProtocols, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
 import { type Protocol, protocolOf } from './protocol.ts';
 import { tellPage } from './tell-page.ts';
@@ -60,97 +60,106 @@ type Refused = { readonly refusal: Refusal; readonly answer?: Response };
 /** `GET` with `Upgrade: websocket` on the URL of a call: verify → match → load the policy → check the limits → take a place → open. */
 export function socketCall(deps: LlmDeps): ServeSocket {
   return async (incoming, socket, head) => {
-    const requestId = randomUUID();
+    const requestId = newId();
     const report = new CallReport('socket', requestId, incoming);
     const url = splitUrl(incoming.url ?? '');
     const verified = verifyCall(deps.verify, url, incoming.headers);
     report.grant = 'grant' in verified ? verified.grant : verified.signed;
     const asking = { requestId, report, incoming, url, verified, isAccepted: false };
-    let refused: Refused | undefined = { refusal: { code: 'internal_error' } };
-    try {
-      refused = await serve(deps, asking, socket, head);
-    } catch (error) {
+    const served = await serve(deps, asking, socket, head).catch((error: Error): Refused => {
       // Only the error's name is logged: a message may quote a secret.
-      deps.log.error({ request_id: requestId, error: (error as Error).name }, 'a socket could not be served');
-    } finally {
-      deps.report(report, refused?.refusal, refused ? refused.answer?.status : 101);
-    }
-    if (!refused) return;
-    const grant = 'grant' in verified ? verified.grant : verified.expired;
-    const { refusal } = refused;
+      deps.log.error({ request_id: requestId, error: error.name }, 'a socket could not be served');
+      return { refusal: { code: 'internal_error' } };
+    });
+    if (served === 'gone') return deps.report(report, undefined, 101);
+    if (!('refusal' in served)) return keep(deps, report, served);
+    deps.report(report, served.refusal, served.answer?.status);
     if (asking.isAccepted) return void socket.destroy();
+    const { refusal } = served;
+    const grant = 'grant' in verified ? verified.grant : verified.expired;
     const isPlain = grant && malformedHandshake(incoming) === undefined;
     if (isPlain && tellPage(deps, { requestId, incoming, socket, head, grant, path: url.path }, refusal))
       return;
     const shape = errorShapeOf(grant?.provider, url.path);
-    await answerRaw(incoming, socket, refused.answer ?? refusalAnswer(refusal, requestId, shape));
+    await answerRaw(incoming, socket, served.answer ?? refusalAnswer(refusal, requestId, shape));
   };
 }
 
+/** A socket that runs until its end. */
+type Kept = { readonly connection: Connection; readonly allowed: Allowed };
+
+/** @returns 'gone' where the holder has left meanwhile */
 async function serve(
   deps: LlmDeps,
   asking: Asking,
   socket: Duplex,
   head: Buffer,
-): Promise<Refused | undefined> {
+): Promise<Kept | Refused | 'gone'> {
   const allowed = await judge(deps, asking);
   if ('refusal' in allowed) return allowed;
-  const { grant, protocol, policy, leave } = allowed;
-  const { target, dialect } = protocol;
-  const { requestId, incoming, report } = asking;
+  let connection: Connection | undefined;
   try {
     const opened = await open(deps, asking, allowed);
     if ('refusal' in opened) return opened;
-    const { bounds } = deps.sockets;
-    const headers = [...passed(opened.headers, grant), `x-presign-request-id: ${requestId}`];
-    const accepting = { incoming, socket, head, headers, protocol: opened.protocol };
-    asking.isAccepted = true;
-    const holder = socket.destroyed ? undefined : acceptHolder(accepting, bounds.holderMessageBytes);
-    if (!holder) {
-      opened.socket.destroy();
-      return undefined;
-    }
-    const upstream = openClient(opened.socket, bounds.upstreamMessageBytes);
-    const { credentialVersion } = allowed;
-    const of = { connectionId: requestId, incoming, grant, target, credentialVersion };
-    const { secrets } = opened;
-    const connection = new Connection(deps, {
-      requestId,
-      of,
-      policy,
-      secrets,
-      dialect,
-      holder,
-      upstream,
-    });
-    const openedAt = performance.now();
-    await runUntilOver(deps, connection, allowed);
-    // The time of an open socket is that of its holder, as a body's is.
-    report.bodyMs = performance.now() - openedAt;
-    report.turns = connection.turns;
-    return undefined;
+    connection = connect(deps, asking, allowed, opened, socket, head);
+    return connection ? { connection, allowed } : 'gone';
   } finally {
-    leave();
+    if (!connection) allowed.leave();
   }
 }
 
-async function runUntilOver(deps: LlmDeps, connection: Connection, allowed: Allowed): Promise<void> {
-  const { grant, placedMs } = allowed;
-  const { partition } = grant;
-  const cut = () => connection.cut('closing');
-  const remove = deps.sockets.add({ beat: () => connection.beat(), cut });
+/** Accepts the holder's side. */
+function connect(
+  deps: LlmDeps,
+  asking: Asking,
+  { grant, protocol, policy, credentialVersion }: Allowed,
+  opened: OpenSocket,
+  socket: Duplex,
+  head: Buffer,
+): Connection | undefined {
+  const { target, dialect } = protocol;
+  const { requestId, incoming } = asking;
+  const { bounds } = deps.sockets;
+  const headers = [...passed(opened.headers, grant), `x-presign-request-id: ${requestId}`];
+  const accepting = { incoming, socket, head, headers, protocol: opened.protocol };
+  asking.isAccepted = true;
+  const holder = socket.destroyed ? undefined : acceptHolder(accepting, bounds.holderMessageBytes);
+  if (!holder) {
+    opened.socket.destroy();
+    return undefined;
+  }
+  const upstream = openClient(opened.socket, bounds.upstreamMessageBytes);
+  // The request itself, whose URL has the token, is not kept.
+  const asked = { headers: incoming.headers, socket: incoming.socket };
+  const of = { connectionId: requestId, incoming: asked, grant, target, credentialVersion };
+  const { secrets } = opened;
+  return new Connection(deps, { requestId, of, policy, secrets, dialect, holder, upstream });
+}
+
+/** Guards a socket, and reports it at its end. An idle one keeps no function that waits for it. */
+function keep(
+  deps: LlmDeps,
+  report: CallReport,
+  { connection, allowed: { grant, placedMs, leave } }: Kept,
+): void {
+  const openedAt = performance.now();
+  const remove = deps.sockets.add(connection);
   const unguard =
     placedMs === undefined
       ? undefined
-      : deps.leases.guard({ partition, askedMs: placedMs }, () => connection.cut('unleased'));
-  const over = connection.whenOver();
-  deps.underWay.track(over);
-  try {
-    await over;
-  } finally {
+      : deps.leases.guard({ partition: grant.partition, askedMs: placedMs }, () =>
+          connection.cut('unleased'),
+        );
+  const over = connection.over.then(() => {
     remove();
     unguard?.();
-  }
+    leave();
+    // The time of an open socket is that of its holder, as a body's is.
+    report.bodyMs = performance.now() - openedAt;
+    report.turns = connection.turns;
+    deps.report(report, undefined, 101);
+  });
+  deps.underWay.track(over);
 }
 
 /** Judges a handshake as the calls on the path are judged, whose method it stands for. */
@@ -216,20 +225,6 @@ const NO_SOCKET: Refusal = {
   code: 'sockets_not_allowed',
   message: 'This path has no socket here. Send the call as a POST.',
 };
-
-/** RFC 6455 §4.2.1. */
-function malformedHandshake({ headers }: IncomingMessage): Refusal | undefined {
-  const refuse = (param: string, problem: string): Refusal => ({
-    code: 'invalid_request',
-    param,
-    message: `${param}: ${problem}.`,
-  });
-  if (headers['sec-websocket-version'] !== '13') return refuse('Sec-WebSocket-Version', 'expected 13');
-  const key = headers['sec-websocket-key'] ?? '';
-  return /^[+/\dA-Za-z]{22}==$/.test(key)
-    ? undefined
-    : refuse('Sec-WebSocket-Key', 'expected 16 bytes as Base64');
-}
 
 /**
  * Refuses a URL that no turn could use now. Takes the place of the connection among the calls under way, if they are limited: its turns

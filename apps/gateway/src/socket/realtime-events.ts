@@ -41,3 +41,29 @@ export function problemOf(
 }
 
 const NAME_MAX = 64;
+
+/**
+ * Whether an event is nothing but sound, as SDKs write it: `append` with one field of Base64. So it has no name twice, no other field, no
+ * escape and no depth.
+ */
+export function isSound(frame: Buffer): boolean {
+  const head = HEADS.find((each) => beginsWith(frame, each));
+  const end = frame.length - 2;
+  if (!head || end < head.length || frame[end] !== QUOTE || frame[end + 1] !== BRACE_CLOSE) return false;
+  for (let at = head.length; at < end; at++) if (IN_BASE64[frame[at] as number] !== 1) return false;
+  return true;
+}
+
+const beginsWith = (frame: Buffer, head: Buffer): boolean =>
+  frame.length > head.length && frame.compare(head, 0, head.length, 0, head.length) === 0;
+
+/** As JavaScript writes them, and Python. */
+const HEADS = [
+  '{"type":"input_audio_buffer.append","audio":"',
+  '{"type": "input_audio_buffer.append", "audio": "',
+].map((head) => Buffer.from(head));
+const IN_BASE64 = new Uint8Array(256);
+for (const each of Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/='))
+  IN_BASE64[each] = 1;
+const QUOTE = 0x22;
+const BRACE_CLOSE = 0x7d;

@@ -25,8 +25,8 @@ import { tooLarge } from '../http/body.ts';
 import { namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
-import { readEvent } from './event.ts';
-import { isFreeEvent, MOST, problemOf } from './realtime-events.ts';
+import { lookFor, newId, readEvent } from './event.ts';
+import { isFreeEvent, isSound, MOST, problemOf } from './realtime-events.ts';
 
 /** A session of OpenAI's Realtime. */
 export type RealtimeSession = {
@@ -51,13 +51,14 @@ const MOST_PAIRS = 15;
  * https://developers.openai.com/api/docs/guides/realtime-websocket, realtime-vad (2026-11-29); `openai` 7.59, resources/realtime
  */
 export class RealtimeDialect implements SocketDialect {
-  readonly opening: Buffer;
   readonly busy: Refusal = {
     code: 'concurrency_limited',
     message: 'A response of this conversation is under way. Wait for its end, or cancel it.',
   };
   readonly #session: RealtimeSession;
-  readonly #openingId = `presign_${randomUUID()}`;
+  /** The session to open with. */
+  #first: JsonObject | undefined;
+  readonly #openingId = newId('presign_');
   #isReady = false;
   /** The bound of the output that the session has. */
   #mostOutput: unknown;
@@ -69,8 +70,8 @@ export class RealtimeDialect implements SocketDialect {
 
   private constructor(session: RealtimeSession, { session: first, answers }: GovernedSession) {
     this.#session = session;
+    this.#first = first;
     this.#note(first, answers);
-    this.opening = eventOf('session.update', this.#openingId, { session: first });
   }
 
   /** Opens a session. Refuses it if no session can have the config of its URL. */
@@ -85,7 +86,17 @@ export class RealtimeDialect implements SocketDialect {
       : new RealtimeDialect(session, governed);
   }
 
-  readonly read = (frame: Buffer): Asked => {
+  opening(): Buffer {
+    const session = this.#first;
+    this.#first = undefined;
+    return eventOf('session.update', this.#openingId, { session });
+  }
+
+  isPlain(frame: Buffer): boolean {
+    return frame.length <= (this.#session.maxBodyBytes ?? frame.length) && isSound(frame);
+  }
+
+  read(frame: Buffer): Asked {
     const { maxBodyBytes } = this.#session;
     if (maxBodyBytes !== undefined && frame.length > maxBodyBytes)
       return refused(tooLarge({ maxBodyBytes }), '');
@@ -102,7 +113,7 @@ export class RealtimeDialect implements SocketDialect {
     if (event.type === 'session.update') return this.#update(event, label);
     if (isFreeEvent(event.type)) return { is: 'free', frame };
     return this.#create(event.response, label);
-  };
+  }
 
   /** Lays the config over a session, and keeps the API from beginning responses in it. */
   #update({ session, event_id: eventId }: JsonObject, label: string): Asked {
@@ -160,17 +171,19 @@ export class RealtimeDialect implements SocketDialect {
   }
 
   /** The response after a speech, once no other one of the conversation is under way. */
-  readonly due = (isRunning: (lane: string) => boolean): Create | undefined => {
+  due(isRunning: (lane: string) => boolean): Create | undefined {
     if (!this.#isDue || isRunning(DEFAULT_LANE)) return undefined;
     this.#isDue = false;
     return this.#turn({}, '');
-  };
+  }
 
   /** A response without settings of its own, and with the largest bound: a bound of the session may not have been taken over. */
-  readonly least = (): Create => this.#turn({ max_output_tokens: 'inf' }, '');
+  least(): Create {
+    return this.#turn({ max_output_tokens: 'inf' }, '');
+  }
 
-  readonly hear = <T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> => {
-    const event = MARKS.some((mark) => frame.includes(mark)) ? readEvent(frame) : undefined;
+  hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> {
+    const event = mayDecide(frame) ? readEvent(frame) : undefined;
     switch (event?.type) {
       case 'session.created':
       case 'session.updated':
@@ -189,7 +202,7 @@ export class RealtimeDialect implements SocketDialect {
       default:
         return NOTHING;
     }
-  };
+  }
 
   #heardSession(type: string, session: unknown): Heard<never> {
     const { provider, model, at } = this.#session;
@@ -231,7 +244,9 @@ export class RealtimeDialect implements SocketDialect {
       : { is: 'refused', turn, status, event, shown };
   }
 
-  readonly errorEvent = realtimeError;
+  errorEvent(refusal: Refusal, requestId: string, label: string): string {
+    return realtimeError(refusal, requestId, label);
+  }
 }
 
 /** The error event of a refusal, as the API writes its own (`openai` 7.59, RealtimeErrorEvent). */
@@ -254,10 +269,10 @@ const DEFAULT_LANE = '';
 const LABEL_MAX = 512;
 const NOTHING = { is: 'part', turn: undefined } as const;
 
-const MARKS = [
+const mayDecide = lookFor([
   ...['session.created', 'session.updated', 'response.created', 'response.done', 'error'],
   ...['input_audio_buffer.speech_stopped', 'input_audio_buffer.committed'],
-].map((type) => Buffer.from(`"${type}"`));
+]);
 
 /** The statuses of HTTP for errors by which the API surely begins no response. */
 const STATUS: Readonly<Record<string, number>> = { invalid_request_error: 400, rate_limit_error: 429 };

@@ -3,7 +3,7 @@ import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } f
 import { NameTree, namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
-import { readEvent } from './event.ts';
+import { lookFor, readEvent } from './event.ts';
 
 /**
  * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, and next to it fields that only sockets have.
@@ -134,11 +134,11 @@ const KINDS: Readonly<Record<string, Deciding['is']>> = {
   'response.failed': 'over',
   error: 'error',
 };
-const MARKS = Object.keys(KINDS).map((type) => Buffer.from(`"${type}"`));
+const mayDecide = lookFor(Object.keys(KINDS));
 
 /** Reads an event that decides about a turn. Undefined: any other, which is nearly every one. They need not be parsed. */
 function readDeciding(frame: Buffer): Deciding | undefined {
-  if (!MARKS.some((mark) => frame.includes(mark))) return undefined;
+  if (!mayDecide(frame)) return undefined;
   const event = readEvent(frame);
   const is =
     typeof event?.type === 'string' && Object.hasOwn(KINDS, event.type) ? KINDS[event.type] : undefined;

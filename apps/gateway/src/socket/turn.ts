@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { revokeGrant } from '@presign/limits';
 import {
   errorFactsIn,
@@ -10,6 +9,7 @@ import {
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
+import type { Asking } from '../grant/bind.ts';
 import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
@@ -34,7 +34,7 @@ import { isReadable } from './event.ts';
 export type SocketOf = {
   /** Its id, which is the request id of its handshake. */
   readonly connectionId: string;
-  readonly incoming: IncomingMessage;
+  readonly incoming: Asking;
   readonly grant: LlmGrant;
   readonly target: Target;
   /** The version of the provider's key that the socket was opened with. */
@@ -50,7 +50,7 @@ export type Begun = { readonly turn: Turn; readonly frame: Buffer };
 
 /**
  * Begins a turn as a call begins: load the policy, judge the body, plan, admit. It takes no place among the calls under way, because its
- * connection has one.
+ * connection has one, and no memory, which its event has.
  * @param frameBytes of its event
  */
 export async function beginTurn(
@@ -65,17 +65,12 @@ export async function beginTurn(
   const report = new CallReport('llm', requestId, { method: grant.method, headers: incoming.headers });
   Object.assign(report, { grant, connection: of.connectionId, turn: number, provider: grant.provider.id });
   report.knowledge = grant.provider.knowledge;
-  const memory = deps.bodyMemory.newReservation();
-  memory.belongsTo(grant.id);
   let refusal: Refusal | undefined = { code: 'internal_error' };
   try {
-    const begun = memory.reserve(frameBytes)
-      ? await begin(deps, of, { report, requestId, create, frameBytes })
-      : { refusal: NO_ROOM };
+    const begun = await begin(deps, of, { report, requestId, create, frameBytes });
     refusal = 'refusal' in begun ? begun.refusal : undefined;
     return 'refusal' in begun ? { refusal: begun.refusal, requestId } : begun;
   } finally {
-    memory.release();
     if (refusal) deps.report(report, refusal);
   }
 }
@@ -303,10 +298,10 @@ export async function chargeUnasked(
   deps: LlmDeps,
   of: SocketOf,
   number: number,
-  { least }: SocketDialect,
+  dialect: SocketDialect,
 ): Promise<void> {
   const { grant } = of;
-  const begun = least && (await beginTurn(deps, of, number, least(), 0));
+  const begun = dialect.least && (await beginTurn(deps, of, number, dialect.least(), 0));
   if (begun && 'turn' in begun) {
     begun.turn.sent();
     await begun.turn.broken('failure');

@@ -1,0 +1,76 @@
+/**
+ * - `timeout`: the longest time of a socket is over. `expired`: its URL has expired.
+ * - `unset`: the upstream has not set its session. `left`: the turn under way of a holder who has left takes too long.
+ */
+export type Deadline = 'timeout' | 'left' | 'expired' | 'unset';
+
+/** How long the turn under way of a holder who has left may take. Its usage is known at its end only. */
+const UNHEARD_MS = 60_000;
+/** How long an upstream has to set a session. */
+const OPENING_MS = 30_000;
+/** The longest time of a timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+type Times = { readonly now: () => number; readonly upstreamTimeoutMs: number };
+
+/** The ends of a socket that come by themselves. It has one timer for all of them, because an idle socket is little else. */
+export class Deadlines {
+  readonly #times: Times;
+  readonly #expiresAtMs: number;
+  readonly #passed: (which: Deadline) => void;
+  readonly #openedAt = performance.now();
+  #leftAt: number | undefined;
+  #isOpening: boolean;
+  #isExpired = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(times: Times, expiresAtMs: number, isOpening: boolean, passed: (which: Deadline) => void) {
+    this.#times = times;
+    this.#expiresAtMs = expiresAtMs;
+    this.#isOpening = isOpening;
+    this.#passed = passed;
+    this.#wait();
+  }
+
+  /** The session is set, so it is no longer awaited. */
+  opened(): void {
+    this.#isOpening = false;
+  }
+
+  /** The holder has left. */
+  left(): void {
+    this.#leftAt = performance.now();
+    clearTimeout(this.#timer);
+    this.#wait();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wait(): void {
+    const soonest = Math.min(...this.#waits().map(({ ms }) => ms));
+    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(1, soonest), TIMER_MAX_MS));
+  }
+
+  #look(): void {
+    const { which } = this.#waits().find(({ ms }) => ms <= 0) ?? {};
+    if (which === 'expired') this.#isExpired = true;
+    if (which === 'unset') this.#isOpening = false;
+    if (which === undefined || which === 'expired' || which === 'unset') this.#wait();
+    if (which) this.#passed(which);
+  }
+
+  /** How long it is until each of them, in ms. */
+  #waits(): { readonly which: Deadline; readonly ms: number }[] {
+    const { now, upstreamTimeoutMs } = this.#times;
+    const at = performance.now();
+    const waits: { which: Deadline; ms: number }[] = [
+      { which: 'timeout', ms: this.#openedAt + upstreamTimeoutMs - at },
+    ];
+    if (this.#leftAt !== undefined) waits.push({ which: 'left', ms: this.#leftAt + UNHEARD_MS - at });
+    if (this.#isOpening) waits.push({ which: 'unset', ms: this.#openedAt + OPENING_MS - at });
+    if (!this.#isExpired) waits.push({ which: 'expired', ms: this.#expiresAtMs - now() });
+    return waits;
+  }
+}
