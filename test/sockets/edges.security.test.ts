@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { CREATE, codeOf, openSocket, RefusedHandshake, statusOf } from './holder.ts';
+import { type RealtimeProvider, startRealtimeProvider } from './realtime-provider.ts';
+import { eventsOf, type Json } from './responses-provider.ts';
+
+const MB = 1024 * 1024;
+
+let provider: RealtimeProvider;
+let serve: RealtimeProvider['serve'];
+let welcome: RealtimeProvider['welcome'];
+let stack: Stack;
+/** A gateway whose clock stands still, so that a read quota which is spent stays spent. */
+let still: string;
+beforeAll(async () => {
+  provider = await startRealtimeProvider();
+  ({ serve, welcome } = provider);
+  stack = await startStack({ providers: { openai: { base_url: provider.url } } });
+  const now = Date.now();
+  still = await stack.addGateway({ now: () => now, socketBounds: { beatMs: 3_600_000 } });
+});
+afterAll(async () => {
+  await stack.close();
+  await provider.close();
+});
+beforeEach(() => {
+  Object.assign(provider, { serve, welcome });
+  provider.sockets.length = 0;
+  provider.sessions.length = 0;
+});
+
+const ASK = { provider: 'openai', client_api_key: 'sk-real', sockets: true };
+const urlOf = async (path: string, more: object = {}) => (await stack.issue({ ...ASK, path, ...more })).url;
+const atStill = (url: string) => url.replace(stack.gatewayUrls[0] ?? '', still);
+const realtime = async () => `${atStill(await urlOf('/v1/realtime'))}?model=gpt-realtime`;
+/** The API that answers turns of Responses. */
+const asResponses = (answer: (event: Json) => Json[]) => {
+  provider.welcome = undefined;
+  provider.serve = (event, { socket }) => {
+    for (const each of answer(event)) socket.send(JSON.stringify(each));
+  };
+};
+const isSpent = (url: string): Promise<boolean> =>
+  openSocket(url).then(
+    ({ socket }) => {
+      socket.close();
+      return false;
+    },
+    (error) => error instanceof RefusedHandshake && error.code === 'rate_limited',
+  );
+
+/** Sends something on a socket, and on, until the socket closes or a test is over. */
+function flood(send: (done: () => void) => void, isOver: () => boolean): void {
+  const more = () => {
+    if (!isOver()) send(() => setTimeout(more, 1));
+  };
+  more();
+}
+
+describe('the read quota of a URL is spent', () => {
+  test.each([
+    ['pings', 'holder'],
+    ['pongs', 'holder'],
+    ['pings', 'provider'],
+    ['pongs', 'provider'],
+  ])('by a flood of %s of the %s, and others are served', async (what, side) => {
+    const url = await realtime();
+    const holder = await openSocket(url);
+    await holder.next('session.updated');
+    const upstream = provider.sockets[0]?.socket;
+    const sender = side === 'holder' ? holder.socket : upstream;
+    let isOver = false;
+    flood(
+      (done) => {
+        for (let i = 0; i < 500; i++)
+          if (what === 'pings') sender?.ping(undefined, undefined, () => {});
+          else sender?.pong(undefined, undefined, () => {});
+        done();
+      },
+      () => isOver || sender?.readyState !== 1,
+    );
+    await eventually(() => isSpent(url));
+    isOver = true;
+    const other = await openSocket(await realtime());
+    await other.next('session.updated');
+    for (const { socket } of [holder, other]) socket.terminate();
+  });
+
+  test('by events that cost no use, and whose answers are long', async () => {
+    const url = await realtime();
+    const holder = await openSocket(url);
+    await holder.next('session.updated');
+    const audio = 'A'.repeat(4 * MB);
+    let asked = 0;
+    const own = provider.serve;
+    provider.serve = (event, of) => {
+      if (event.type !== 'conversation.item.retrieve') return own(event, of);
+      asked++;
+      of.socket.send(JSON.stringify({ type: 'conversation.item.retrieved', item: { content: [{ audio }] } }));
+    };
+    // Each answer is awaited, so that the events themselves spend next to nothing.
+    const ask = () => holder.send({ type: 'conversation.item.retrieve', item_id: 'item_1' });
+    holder.socket.on('message', ask);
+    ask();
+    await eventually(() => isSpent(url));
+    // 64 MB at once, and one answer that was under way.
+    expect(asked).toBeLessThanOrEqual(18);
+    holder.socket.terminate();
+  });
+
+  test('not by the answer of a turn, which is paid', async () => {
+    const delta = { type: 'response.output_text.delta', item_id: 'm', delta: 'x'.repeat(4 * MB) };
+    asResponses((event) => {
+      const [created, , last] = eventsOf(event);
+      return [created, ...Array.from({ length: 20 }, () => delta), last].filter((each) => each !== undefined);
+    });
+    const url = atStill(await urlOf('/v1/responses'));
+    const holder = await openSocket(url);
+    expect(codeOf(await holder.turn())).toBe('response.completed');
+    expect(holder.events).toHaveLength(21);
+    expect(await isSpent(url)).toBe(false);
+    holder.socket.close();
+  });
+});
+
+describe('messages that an upstream does not read', () => {
+  const TURN = (i: number) => ({ ...CREATE, stream_id: `s${i}`, input: 'x'.repeat(900_000) });
+
+  test('fill the memory of bodies and no more: another long turn is refused, a short one passes, and all is freed', async () => {
+    const settings = { maxHeldBodyBytes: 3 * MB, maxBodyBytes: MB, socketBounds: { beatMs: 3_600_000 } };
+    const small = await stack.addGateway(settings);
+    const open = async () => {
+      const url = (await urlOf('/v1/responses')).replace(stack.gatewayUrls[0] ?? '', small);
+      return openSocket(url);
+    };
+    asResponses(eventsOf);
+    const stuck = [await open(), await open()];
+    const upstreams = provider.sockets.map(({ socket }) => socket);
+    for (const upstream of upstreams) upstream.pause();
+    for (const { send } of stuck) for (let i = 0; i < 30; i++) send(TURN(i));
+    // A long message finds no memory before it is whole, which ends its socket.
+    const codeOfTurn = async (event: Json) => {
+      const other = await open();
+      const code = codeOf(await other.turn(event));
+      other.socket.terminate();
+      return code;
+    };
+    await eventually(async () => (await codeOfTurn(TURN(0))) === 'overloaded', 60_000);
+    // It stays so.
+    for (let i = 0; i < 3; i++) expect(await codeOfTurn(TURN(0))).toBe('overloaded');
+    expect(await codeOfTurn(CREATE)).toBe('response.completed');
+    for (const upstream of upstreams) upstream.resume();
+    for (const { next } of stuck)
+      for (let i = 0; i < 30; i++) await next(({ type }) => type === 'response.completed', 60_000);
+    expect(await codeOfTurn(TURN(0))).toBe('response.completed');
+    for (const { socket } of stuck) socket.close();
+  });
+});
+
+describe('a turn that another model answers', () => {
+  test('costs what that model costs, as for a POST', async () => {
+    const asked = { ...CREATE, model: 'gpt-4.1-mini', input: 'word '.repeat(1_000) };
+    const spentWith = async (model: string, cost_limit: number) => {
+      asResponses((event) => eventsOf({ ...event, model }, { input: 1_000, output: 10 }));
+      const url = await urlOf('/v1/responses', { cost_limit });
+      const holder = await openSocket(url);
+      expect(codeOf(await holder.turn(asked))).toBe('response.completed');
+      holder.socket.close();
+      return (await statusOf(url)).spent;
+    };
+    // gpt-4.1-mini: $0.40 and $1.60; gpt-4.1: $2 and $8.
+    expect(await spentWith('gpt-4.1-mini', 1_000_000)).toBe(416);
+    expect(await spentWith('gpt-4.1', 1_000_000)).toBe(2_080);
+  });
+});
+
+test('several sockets of one URL have its uses together', async () => {
+  asResponses(eventsOf);
+  const url = await urlOf('/v1/responses', { max_uses: 7, cost_limit: 1_000_000 });
+  const holders = await Promise.all(Array.from({ length: 5 }, () => openSocket(url)));
+  for (const { send } of holders) for (let i = 0; i < 3; i++) send({ ...CREATE, stream_id: `s${i}` });
+  const ended = () =>
+    holders.flatMap(({ events }) => events.filter(({ type }) => type === 'response.completed'));
+  await eventually(async () => {
+    const { used, held } = await statusOf(url);
+    return used === 7 && held === 0 && ended().length === 7;
+  });
+  expect(provider.frames()).toHaveLength(7);
+  for (const { socket } of holders) socket.terminate();
+});
+
+test('fragments of a provider that never end close the socket, and its turn costs its hold', async () => {
+  provider.welcome = undefined;
+  provider.serve = (event, { socket }) => {
+    socket.send(JSON.stringify(eventsOf(event)[0]));
+    for (let i = 0; i < 300; i++) socket.send('x', { fin: false });
+  };
+  const url = await urlOf('/v1/responses', { cost_limit: 1_000_000 });
+  const holder = await openSocket(url);
+  holder.send(CREATE);
+  expect(codeOf(await holder.next('error'))).toBe('upstream_unreachable');
+  expect((await holder.closed).code).toBe(1011);
+  const { spent, held } = await statusOf(url);
+  expect(held).toBe(0);
+  expect(spent).toBeGreaterThan(20);
+});
