@@ -331,10 +331,7 @@ const BROKEN_OFF: Refusal = {
 };
 
 const UNANSWERED = {
-  unsent: {
-    code: 'upstream_unreachable',
-    message: 'The MCP server could not be reached, so the call costs nothing. Try again later.',
-  },
+  unsent: { code: 'upstream_unreachable', message: 'The MCP server could not be reached. Try again later.' },
   timeout: {
     code: 'upstream_timeout',
     message: 'The MCP server did not answer in time. The call may have run, so its charge stands.',
