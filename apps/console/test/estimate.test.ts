@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { appliesTo } from '../src/data/applies-to.ts';
 import { about, averageSize, callCost, callsUnder } from '../src/data/estimate.ts';
 
-const RATES = { input_tokens: 150_000, output_tokens: 600_000 };
+const RATES = { input: 150_000, output: 600_000 };
 
 test('a call costs its tokens at the rates of a million, rounded up', () => {
   expect(callCost(RATES, { input: 300, output: 300 })).toBe(225);
   expect(callCost(RATES, { input: 1, output: 0 })).toBe(1);
   expect(callCost({ input: 150_000, output: 600_000 }, { input: 300, output: 300 })).toBe(225);
-  expect(callCost({ input_tokens: 150_000 }, { input: 1, output: 1 })).toBeUndefined();
+  expect(callCost({ input: 150_000 }, { input: 1, output: 1 })).toBeUndefined();
 });
 
 test('the fewer of uses and money bound the calls', () => {

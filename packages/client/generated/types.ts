@@ -3397,8 +3397,8 @@ export interface operations {
                      *           "source": "bundled",
                      *           "date": "2026-11-20",
                      *           "rates": {
-                     *             "input_tokens": 400000,
-                     *             "output_tokens": 1600000
+                     *             "input": 400000,
+                     *             "output": 1600000
                      *           }
                      *         }
                      *       ]

@@ -3,10 +3,10 @@ export type CallSize = { readonly input: number; readonly output: number };
 
 type Rates = Readonly<Record<string, number | undefined>>;
 
-/** The rates of a million tokens. Operators' lists name them without `_tokens`. */
+/** The rates of a million tokens. */
 export const tokenRates = (rates: Rates): { readonly [Kind in keyof CallSize]: number | undefined } => ({
-  input: rates.input ?? rates.input_tokens,
-  output: rates.output ?? rates.output_tokens,
+  input: rates.input,
+  output: rates.output,
 });
 
 /** The cost of a call in microdollars, rounded up as a charge is. Undefined: a rate is not known. */

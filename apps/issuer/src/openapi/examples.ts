@@ -296,7 +296,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
         model: 'gpt-4.1-mini',
         source: 'bundled',
         date: '2026-11-20',
-        rates: { input_tokens: 400_000, output_tokens: 1_600_000 },
+        rates: { input: 400_000, output: 1_600_000 },
       },
     ],
   },
