@@ -8,6 +8,7 @@ export default defineConfig({
     './src/tables/webhook-tables.ts',
     './src/tables/console-tables.ts',
     './src/tables/budget-tables.ts',
+    './src/tables/alert-tables.ts',
   ],
   out: './migrations',
   casing: 'snake_case',

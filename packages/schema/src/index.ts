@@ -1,4 +1,5 @@
 export * from './api/accounts.ts';
+export * from './api/alerts.ts';
 export * from './api/audit.ts';
 export * from './api/budgets.ts';
 export * from './api/bundle.ts';

@@ -39,6 +39,25 @@ export async function recordEvents(tx: Transaction, events: readonly AccountEven
     select gen_random_uuid(), webhook_id, event_id from wanted`);
 }
 
+/**
+ * Writes an event and its delivery to one endpoint, whatever its `events`. Its row must be locked against deletion.
+ * @param id the `webhook-id`
+ */
+export async function sendTo(
+  tx: Transaction,
+  { id: webhookId, accountId }: Pick<typeof webhooks.$inferSelect, 'id' | 'accountId'>,
+  event: WebhookEvent,
+  id: string = randomUUID(),
+): Promise<typeof webhookDeliveries.$inferSelect> {
+  await tx.insert(webhookEvents).values({ id, accountId, type: event.type, payload: JSON.stringify(event) });
+  const [row] = await tx
+    .insert(webhookDeliveries)
+    .values({ id: randomUUID(), webhookId, eventId: id })
+    .returning();
+  if (!row) throw new Error('Postgres wrote no row');
+  return row;
+}
+
 /** Returns those of the accounts that have an enabled endpoint for events of this type. */
 export async function subscribersOf(
   tx: Database | Transaction,

@@ -140,11 +140,12 @@ export function answerOnce<A>(
   return inTime(answered);
 }
 
-/** A copy with this value at a path. JSON leaves out a field that is undefined. */
+/** A copy with this value at a path. JSON leaves out a field that is undefined. A secret of null stays: there was none. */
 function putAt(answer: object, path: string, value: string | undefined): object {
   const [name = '', ...rest] = path.split('.');
-  const inner = (answer as Record<string, object>)[name] ?? {};
-  return { ...answer, [name]: rest.length === 0 ? value : putAt(inner, rest.join('.'), value) };
+  const inner = (answer as Record<string, object | null>)[name];
+  if (rest.length === 0) return inner === null ? answer : { ...answer, [name]: value };
+  return { ...answer, [name]: putAt(inner ?? {}, rest.join('.'), value) };
 }
 
 function bytesOf({ encryptionKeys }: Needs, { accountId, route, key, bodyMac, grantId }: ClaimRow) {

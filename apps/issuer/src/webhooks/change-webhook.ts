@@ -1,3 +1,4 @@
+import type { EncryptionKeys } from '@presign/crypto';
 import {
   idParams,
   RefusedError,
@@ -22,6 +23,7 @@ import {
   describeWebhook,
   findWebhook,
   isOwnWebhook,
+  shownUrl,
   type WebhookRow,
 } from './endpoints.ts';
 import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
@@ -43,7 +45,8 @@ export const changeWebhook = route(
   (deps) =>
     async ({ by, params, body, c }) => {
       if (body.url !== undefined) checkUrl(body.url, deps.allowPrivateUpstreams);
-      const asked = { by, id: params.id.toLowerCase(), change: body, c };
+      const { encryptionKeys } = deps;
+      const asked = { by, id: params.id.toLowerCase(), change: body, encryptionKeys, c };
       const changed = await inTime(deps.db.transaction((tx) => store(tx, asked)));
       sendRevision(c, changed);
       return describeWebhook(changed, deps.now());
@@ -54,17 +57,23 @@ type Asked = {
   readonly by: Actor;
   readonly id: string;
   readonly change: WebhookChange;
+  readonly encryptionKeys: EncryptionKeys;
   readonly c: Context<IssuerEnv>;
 };
 
-async function store(tx: Transaction, { by, id, change, c }: Asked): Promise<WebhookRow> {
+async function store(tx: Transaction, { by, id, change, encryptionKeys, c }: Asked): Promise<WebhookRow> {
   const own = isOwnWebhook(by.accountId, id);
   const [row] = await tx.select().from(webhooks).where(own).for('no key update');
   if (!row) throw new RefusedError({ code: 'not_found' });
   checkRevision(c, row);
-  const { url = row.url, events = row.events, description = row.description } = change;
-  const isMoved = url !== row.url;
-  const next = { ...row, url, events: events && [...events], description };
+  const { events = row.events, description = row.description } = change;
+  const isSlack = row.format === 'slack';
+  if (isSlack && change.events !== undefined) throw refuseSlack('events', 'gets only messages of alerts');
+  const url = change.url === undefined ? row.url : shownUrl(row.format, change.url);
+  const isMoved = change.url !== undefined && (isSlack || url !== row.url);
+  const owner = { accountId: by.accountId, webhookId: id };
+  const sealed = isSlack && change.url ? sealSecret(encryptionKeys, change.url, owner) : row.sealed;
+  const next = { ...row, url, events: events && [...events], description, sealed };
   const [before, after] = [
     auditedFields(row),
     { ...auditedFields(next), ...(isMoved && { url: 'changed' }) },
@@ -76,6 +85,9 @@ async function store(tx: Transaction, { by, id, change, c }: Asked): Promise<Web
   await tx.update(webhooks).set(stored).where(own);
   return stored;
 }
+
+const refuseSlack = (param: string, problem: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: a Slack endpoint ${problem}.` });
 
 /**
  * `POST /v1/webhooks/{id}/rotate-secret`: makes a new secret. The previous one also signs for a day. An older one stops
@@ -90,7 +102,7 @@ export const rotateWebhookSecret = route(
     params: idParams,
     answer: webhookWithSecret,
     secret: SIGNING_SECRET,
-    errors: ['not_found'],
+    errors: ['invalid_request', 'not_found'],
   },
   (deps) =>
     async ({ by, params, secret }) => {
@@ -98,6 +110,8 @@ export const rotateWebhookSecret = route(
       const sealed = sealSecret(deps.encryptionKeys, secret, { accountId, webhookId: params.id });
       const previousUntil = wholeSecond(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
       const rotate = async (tx: Transaction) => {
+        const { format } = await findWebhook(tx, accountId, params.id);
+        if (format === 'slack') throw refuseSlack('id', 'has no signing secret; change its url instead');
         const [row] = await tx
           .update(webhooks)
           .set({ sealed, previousSealed: sql`${webhooks.sealed}`, previousUntil })

@@ -17,7 +17,8 @@ import { announceResets } from '../events/announce-budgets.ts';
 import { announceExpired } from '../events/announce-grants.ts';
 import { announceUsage } from '../events/announce-settled.ts';
 import { type Claimed, claimDeliveries, type Ended, markDelivery } from './delivery-queue.ts';
-import { signMessage } from './secret.ts';
+import { signMessage, unsealUrl } from './secret.ts';
+import { slackBody } from './slack-text.ts';
 
 type WebhookDeps = {
   readonly db: Database;
@@ -139,12 +140,12 @@ type AttemptDeps = Pick<WebhookDeps, 'db' | 'encryptionKeys' | 'log' | 'metrics'
   readonly dispatcher: Dispatcher;
 };
 
-/** Makes one attempt: signs it, sends it, and stores its result. Never throws. */
+/** Makes one attempt: writes and sends it, and stores its result. Never throws. */
 async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<void> {
   const { id, webhook, attempts } = claimed;
   const named = { webhook: webhook.id, delivery: id };
   try {
-    const ended = await signAndSend(deps, claimed);
+    const ended = await writeAndSend(deps, claimed);
     deps.metrics.webhookTried(ended.error === null ? 'delivered' : 'failed');
     if (ended.error !== null) deps.log.info({ ...named, attempts, ...ended }, 'webhook not delivered');
     const disabled = await markDelivery(deps.db, claimed, ended);
@@ -155,52 +156,65 @@ async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<voi
   }
 }
 
-async function signAndSend(deps: AttemptDeps, { event, webhook }: Claimed): Promise<Ended> {
-  const sentAt = new Date();
-  const previous = webhook.previousUntil && webhook.previousUntil > sentAt ? webhook.previousSealed : null;
-  const owner = { accountId: webhook.accountId, webhookId: webhook.id };
-  const message = { eventId: event.id, sentAt, payload: event.payload };
-  let signature: string;
+async function writeAndSend(deps: AttemptDeps, claimed: Claimed): Promise<Ended> {
+  let message: Message;
   try {
-    const sealed = previous === null ? [webhook.sealed] : [webhook.sealed, previous];
-    signature = signMessage(deps.encryptionKeys, owner, sealed, message);
+    message = claimed.webhook.format === 'slack' ? forSlack(deps, claimed) : signed(deps, claimed);
   } catch (error) {
-    deps.log.error({ webhook: webhook.id, ...causeOf(error) }, 'secret of a webhook cannot be unsealed');
+    deps.log.error(
+      { webhook: claimed.webhook.id, ...causeOf(error) },
+      'secret of a webhook cannot be unsealed',
+    );
     return { status: null, error: 'secret_unreadable' };
   }
-  return sendWebhook(deps.dispatcher, { url: webhook.url, signature, ...message });
+  return sendWebhook(deps.dispatcher, message);
 }
+
+/** An event as Standard Webhooks has it: https://www.standardwebhooks.com */
+function signed({ encryptionKeys }: AttemptDeps, { event, webhook }: Claimed): Message {
+  const sentAt = new Date();
+  const previous = webhook.previousUntil && webhook.previousUntil > sentAt ? webhook.previousSealed : null;
+  const sealed = previous === null ? [webhook.sealed] : [webhook.sealed, previous];
+  const { id: eventId, payload } = event;
+  const signature = signMessage(encryptionKeys, ownerOf(webhook), sealed, { eventId, sentAt, payload });
+  const headers = {
+    'webhook-id': eventId,
+    'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
+    'webhook-signature': signature,
+  };
+  return { url: webhook.url, headers, body: payload };
+}
+
+const forSlack = ({ encryptionKeys }: AttemptDeps, { event, webhook }: Claimed): Message => ({
+  url: unsealUrl(encryptionKeys, webhook.sealed, ownerOf(webhook)),
+  headers: {},
+  body: slackBody(event.payload),
+});
+
+const ownerOf = ({ accountId, id: webhookId }: Claimed['webhook']) => ({ accountId, webhookId });
 
 /** Milliseconds that one attempt may take in all. */
 const TIMEOUT_MS = 10_000;
 /** Bytes of an answer that are read, so that its connection can be reused. The rest is not awaited. */
 const ANSWER_MAX_BYTES = 16_384;
 
-/** One signed request. */
-type SignedEvent = {
+/** One request. */
+type Message = {
   readonly url: string;
-  readonly eventId: string;
-  readonly sentAt: Date;
-  readonly signature: string;
-  readonly payload: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
 };
 
 /** Sends one request. Any 2xx is a success; redirects are not followed. */
-async function sendWebhook(dispatcher: Dispatcher, signed: SignedEvent): Promise<Ended> {
+async function sendWebhook(dispatcher: Dispatcher, { url, headers, body }: Message): Promise<Ended> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    const answer = await request(signed.url, {
+    const answer = await request(url, {
       dispatcher,
       signal,
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Presign-Webhooks/1',
-        'webhook-id': signed.eventId,
-        'webhook-timestamp': String(Math.floor(signed.sentAt.getTime() / 1000)),
-        'webhook-signature': signed.signature,
-      },
-      body: signed.payload,
+      headers: { 'content-type': 'application/json', 'user-agent': 'Presign-Webhooks/1', ...headers },
+      body,
     });
     const { statusCode: status } = answer;
     // Only the status counts, also when the body breaks off.

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   type DeliveryAnswer,
   deliveriesQuery,
@@ -15,6 +14,7 @@ import * as z from 'zod';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
+import { sendTo } from '../events/record-events.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
@@ -131,17 +131,10 @@ export const testWebhook = route(
           refuseDisabled(webhook);
           const timestamp = new Date(deps.now()).toISOString();
           const event: WebhookEvent = { type: 'webhook.test', timestamp, data: { webhook_id: webhook.id } };
-          const eventId = randomUUID();
-          const payload = JSON.stringify(event);
-          await tx.insert(webhookEvents).values({ id: eventId, accountId, type: event.type, payload });
-          const [row] = await tx
-            .insert(webhookDeliveries)
-            .values({ id: randomUUID(), webhookId: webhook.id, eventId })
-            .returning();
-          if (!row) throw new Error('Postgres wrote no row');
+          const delivery = describeDelivery(await sendTo(tx, webhook, event), event.type);
           const target = { kind: 'webhook', id: webhook.id } as const;
-          await recordChange(tx, by, { action: 'webhook.tested', target, after: { delivery: row.id } });
-          return describeDelivery(row, event.type);
+          await recordChange(tx, by, { action: 'webhook.tested', target, after: { delivery: delivery.id } });
+          return delivery;
         }),
       ),
 );
@@ -150,7 +143,7 @@ export const testWebhook = route(
  * Refuses to send to a disabled endpoint.
  * @throws RefusedError `invalid_request`
  */
-function refuseDisabled(webhook: WebhookRow): void {
+export function refuseDisabled(webhook: WebhookRow): void {
   if (webhook.disabledAt === null) return;
   throw new RefusedError({
     code: 'invalid_request',
@@ -159,7 +152,7 @@ function refuseDisabled(webhook: WebhookRow): void {
 }
 
 /** A delivery as the owner of its endpoint sees it. */
-const describeDelivery = (
+export const describeDelivery = (
   row: typeof webhookDeliveries.$inferSelect,
   type: (typeof webhookEvents.$inferSelect)['type'],
 ): DeliveryAnswer => ({

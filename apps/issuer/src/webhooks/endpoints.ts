@@ -14,6 +14,7 @@ import {
   webhookRequest,
   webhookWithSecret,
 } from '@presign/schema';
+import { alerts } from '@presign/schema/alert-tables';
 import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
@@ -75,16 +76,24 @@ async function create(deps: Needs, by: Actor, request: WebhookRequest, secret: s
       throw new RefusedError({ code: 'invalid_request', message });
     }
     const id = randomUUID();
-    const sealed = sealSecret(encryptionKeys, secret, { accountId, webhookId: id });
-    const { url, events = null, description = null } = request;
-    const row = { id, accountId, url, events, description, sealed };
+    const { format, description = null } = request;
+    const isSlack = format === 'slack';
+    const events = isSlack ? [] : (request.events ?? null);
+    const owner = { accountId, webhookId: id };
+    const sealed = sealSecret(encryptionKeys, isSlack ? request.url : secret, owner);
+    const url = shownUrl(format, request.url);
+    const row = { id, accountId, format, url, events, description, sealed };
     const [written] = await tx.insert(webhooks).values(row).returning();
     if (!written) throw new Error('Postgres wrote no row');
     const target = { kind: 'webhook', id } as const;
     await recordChange(tx, by, { action: 'webhook.created', target, after: auditedFields(written) });
-    return { ...describeWebhook(written, now()), secret };
+    return { ...describeWebhook(written, now()), secret: isSlack ? null : secret };
   });
 }
+
+/** The URL that Postgres and answers show. Whoever has the path of a Slack webhook can post to its channel. */
+export const shownUrl = (format: WebhookRow['format'], url: string): string =>
+  format === 'slack' ? `${new URL(url).origin}/…` : url;
 
 /**
  * Refuses a URL that no delivery could ever reach: plain HTTP, private addresses, and names of the own machine (RFC
@@ -174,6 +183,11 @@ export const deleteWebhook = route(
         deps.db.transaction(async (tx) => {
           // Two that are removed at once would each wait for the other to write its event `audit.entry`.
           await tx.select().from(accounts).where(eq(accounts.id, by.accountId)).for('no key update');
+          // Alerts before endpoints, as an evaluation locks them.
+          await tx
+            .update(alerts)
+            .set({ webhookId: null })
+            .where(and(eq(alerts.accountId, by.accountId), eq(alerts.webhookId, params.id)));
           const [gone] = await tx.delete(webhooks).where(isOwnWebhook(by.accountId, params.id)).returning();
           if (!gone) throw new RefusedError({ code: 'not_found' });
           const target = { kind: 'webhook', id: gone.id } as const;
@@ -206,6 +220,7 @@ export const isOwnWebhook = (accountId: string, id: string) =>
 /** An endpoint as its owner sees it, without its secret. */
 export const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => ({
   id: row.id,
+  format: row.format,
   url: row.url,
   events: row.events,
   description: row.description,
@@ -220,7 +235,8 @@ export const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => 
 });
 
 /** The fields of an endpoint that the audit log has. */
-export const auditedFields = ({ url, events, description }: WebhookRow) => ({
+export const auditedFields = ({ format, url, events, description }: WebhookRow) => ({
+  format,
   host: hostOf(url),
   events,
   description,

@@ -18,6 +18,13 @@ export const SIGNING_SECRET = {
 export const sealSecret = (keys: EncryptionKeys, secret: string, { accountId, webhookId }: Owner): string =>
   seal(keys, secret, webhookContext(accountId, webhookId));
 
+/**
+ * The whole URL of a Slack endpoint, which is stored as its secret.
+ * @throws SealError when it cannot be unsealed
+ */
+export const unsealUrl = (keys: EncryptionKeys, sealed: string, { accountId, webhookId }: Owner): string =>
+  unseal(keys, sealed, webhookContext(accountId, webhookId));
+
 /** The signed fields: the event's id, the time of the attempt and the body, so that none can be exchanged. */
 type Message = { readonly eventId: string; readonly sentAt: Date; readonly payload: string };
 

@@ -15,6 +15,7 @@ export const AUDIT_TARGETS = [
   'external_user',
   'external_session',
   'budget',
+  'alert',
 ] as const;
 export type AuditTarget = (typeof AUDIT_TARGETS)[number];
 
@@ -44,6 +45,10 @@ export const AUDIT_ACTIONS = [
   'budget.created',
   'budget.changed',
   'budget.deleted',
+  'alert.created',
+  'alert.changed',
+  'alert.deleted',
+  'alert.tested',
   'urls.revoked',
   'console.signed_in',
 ] as const;

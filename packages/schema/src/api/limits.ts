@@ -35,6 +35,7 @@ export const REQUEST_LIMITS = {
   usage_groups: USAGE_GROUPS_MAX,
   idempotency_key_seconds: 86_400,
   webhooks: 20,
+  alerts: 20,
 } as const;
 
 /** The range of `expires_in` without a policy. */
@@ -127,6 +128,7 @@ export const limitsAnswer = z
         usage_groups: most('The largest `limit` of `GET /v1/usage`.'),
         idempotency_key_seconds: most('How long an `Idempotency-Key` is remembered.'),
         webhooks: most('Endpoints of an account.'),
+        alerts: most('Alerts of an account.'),
       })
       .meta({ id: 'RequestLimits', description: 'Every request to this API.' }),
   })

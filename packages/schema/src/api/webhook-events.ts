@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { isoTime, microusd } from '../fields/fields.ts';
+import { alertCondition } from './alerts.ts';
 import { auditEntry } from './audit.ts';
 import { budgetScope, budgetWindow } from './budgets.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
@@ -100,6 +101,18 @@ const settledCall = z.strictObject({
   settled_at: isoTime,
 });
 
+/** An alert, and the figure that made it fire or that resolved it. */
+const alertOfEvent = {
+  alert: z.guid(),
+  name: z.string(),
+  condition: alertCondition,
+  firing: z.guid().meta({ description: 'One id for both events of one firing.' }),
+  value: z.number().nullable().meta({ description: 'Microdollars for spend, else percent. null: none.' }),
+  threshold: z.number().nullable(),
+  starts_at: isoTime.nullable().meta({ description: 'The window that it fired for.' }),
+  ends_at: isoTime.nullable().meta({ description: 'null: it has no end.' }),
+};
+
 const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 8601, in UTC.' });
 
 /** No generator of clients in Go finds names that only events have, so events have no schemas with names of their own. */
@@ -157,6 +170,14 @@ export const webhookEvent = z.discriminatedUnion('type', [
     'Something was changed: an entry of the audit log. Only for endpoints whose `events` name it.',
     { ...auditEntry.shape, at: isoTime },
   ),
+  event('alert.fired', 'The condition of an alert began to hold. Only for the endpoint of the alert.', {
+    ...alertOfEvent,
+    test: z.boolean().meta({ description: 'Whether it answers POST /v1/alerts/{id}/test.' }),
+  }),
+  event('alert.resolved', 'It holds no more, or its window is over. Only for the endpoint of the alert.', {
+    ...alertOfEvent,
+    fired_at: isoTime,
+  }),
   event('webhook.test', 'The answer to POST /v1/webhooks/{id}/test.', { webhook_id: z.guid() }),
 ]);
 export type WebhookEvent = z.infer<typeof webhookEvent>;

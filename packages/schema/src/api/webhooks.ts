@@ -25,6 +25,12 @@ export const WEBHOOK_EVENTS = [
 /** Sent only to endpoints that name it: an endpoint of all events would get one for each change of itself. */
 export const NAMED_EVENT = 'audit.entry';
 
+/** Events that go to one endpoint, whatever its `events`. */
+const SENT_TO_ONE = ['alert.fired', 'alert.resolved', 'webhook.test'] as const;
+
+/** How the requests of an endpoint look: signed events, or messages for Slack. */
+export const WEBHOOK_FORMATS = ['standard', 'slack'] as const;
+
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
 /** Why an attempt failed. `endpoint_disabled`: the delivery was given up because its endpoint was disabled. */
@@ -39,7 +45,9 @@ export const DELIVERY_ERRORS = [
 export type DeliveryError = (typeof DELIVERY_ERRORS)[number];
 
 const EVENT = `expected one of ${WEBHOOK_EVENTS.join(', ')}`;
-const EVENTS = `expected a list of at least one of ${WEBHOOK_EVENTS.join(', ')}, each once`;
+const EVENTS = `expected a list of some of ${WEBHOOK_EVENTS.join(', ')}, each once`;
+const FORMAT = `expected one of ${WEBHOOK_FORMATS.join(', ')}`;
+const NO_EVENTS = 'a Slack endpoint gets messages of the alerts that name it, and no other events';
 const URL_FORM = 'expected an https URL without user and fragment, such as "https://example.com/webhooks"';
 
 /** The fields of an endpoint that its owner chooses. */
@@ -54,7 +62,6 @@ export const webhookFields = {
     }),
   events: z
     .array(z.enum(WEBHOOK_EVENTS, EVENT).meta({ id: 'EventType' }), EVENTS)
-    .min(1, EVENTS)
     .refine((types) => new Set(types).size === types.length, EVENTS)
     .meta({ uniqueItems: true }),
   description: z
@@ -69,15 +76,32 @@ export const webhookRequest = z
   .strictObject(
     {
       url: webhookFields.url,
+      format: z.enum(WEBHOOK_FORMATS, FORMAT).meta({ id: 'WebhookFormat' }).default('standard').meta({
+        description:
+          '`slack`: the url is an incoming webhook of Slack. It gets the messages of alerts that name it.',
+      }),
       events: optional(webhookFields.events).meta({
-        description: 'Types of events to send. Left out: all except audit.entry.',
+        description:
+          'Types of events to send. Left out: all except audit.entry. Empty: only those of alerts that name it. A Slack endpoint has none.',
       }),
       description: optional(webhookFields.description).meta({ description: 'Your description of it.' }),
     },
     expected('a JSON object'),
   )
+  .refine(({ format, events }) => format !== 'slack' || events === undefined, {
+    path: ['events'],
+    error: NO_EVENTS,
+  })
   .meta({
     id: 'WebhookRequest',
+    allOf: [
+      {
+        not: {
+          required: ['events', 'format'],
+          properties: { events: { not: { type: 'null' } }, format: { const: 'slack' } },
+        },
+      },
+    ],
     examples: [{ url: 'https://example.com/webhooks', events: ['session.exhausted', 'usage.settled'] }],
   });
 export type WebhookRequest = z.output<typeof webhookRequest>;
@@ -86,11 +110,14 @@ export type WebhookRequest = z.output<typeof webhookRequest>;
 export const webhookAnswer = z
   .strictObject({
     id: z.guid(),
-    url: z.string(),
+    format: z.enum(WEBHOOK_FORMATS).meta({ id: 'WebhookFormat' }),
+    url: z.string().meta({
+      description: 'Of a Slack endpoint only the host: the rest of its URL is a secret.',
+    }),
     events: z
       .array(z.enum(WEBHOOK_EVENTS).meta({ id: 'EventType' }))
       .nullable()
-      .meta({ description: 'null: all except audit.entry.' }),
+      .meta({ description: 'null: all except audit.entry. Empty: only those of alerts that name it.' }),
     description: z.string().nullable(),
     created_at: unixSeconds,
     previous_secret_expires_at: unixSeconds.nullable().meta({
@@ -117,9 +144,9 @@ export type WebhookAnswer = z.infer<typeof webhookAnswer>;
 export const webhookWithSecret = z
   .strictObject({
     ...webhookAnswer.shape,
-    secret: z.string().meta({
+    secret: z.string().nullable().meta({
       description:
-        'Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept.',
+        'Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. null: requests to Slack are not signed.',
     }),
   })
   .meta({ id: 'WebhookWithSecret' });
@@ -134,7 +161,7 @@ export const deliveryAnswer = z
     event_id: z.guid().meta({
       description: 'The value of the header `webhook-id`, the same at every attempt and after a replay.',
     }),
-    type: z.enum([...WEBHOOK_EVENTS, 'webhook.test']).meta({ id: 'DeliveryType' }),
+    type: z.enum([...WEBHOOK_EVENTS, ...SENT_TO_ONE]).meta({ id: 'DeliveryType' }),
     status: z.enum(DELIVERY_STATUSES).meta({ id: 'DeliveryStatus' }),
     attempts: z.int().meta({ description: 'Attempts since it was created or replayed.' }),
     last_status: z.int().nullable().meta({

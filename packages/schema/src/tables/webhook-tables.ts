@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import type { WebhookEvent } from '../api/webhook-events.ts';
-import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from '../api/webhooks.ts';
+import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '../api/webhooks.ts';
 import { revision, time } from './columns.ts';
 import { ledger } from './ledger-tables.ts';
 import { accounts } from './tables.ts';
@@ -14,11 +14,14 @@ export const webhooks = pgTable(
     accountId: uuid()
       .notNull()
       .references(() => accounts.id),
+    /** How its requests look. */
+    format: text({ enum: WEBHOOK_FORMATS }).notNull().default('standard'),
+    /** Of a Slack endpoint only the host, because its path is the secret. */
     url: text().notNull(),
     description: text(),
     /** Types of events. Null: all. */
     events: text({ enum: WEBHOOK_EVENTS }).array(),
-    /** The sealed signing secret. The associated data are this row's account and id. */
+    /** The sealed signing secret, or the whole URL of a Slack endpoint. The associated data are this row's account and id. */
     sealed: text().notNull(),
     /** The previous secret, which also signs until then. */
     previousSealed: text(),
