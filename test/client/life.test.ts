@@ -298,6 +298,23 @@ test('an endpoint is added, tried, notified again, and removed', async () => {
   expect(await refusalOf(presign.getWebhook({ id }))).toMatchObject({ status: 404, code: 'not_found' });
 });
 
+test('an alert posts to Slack, and is changed and removed', async () => {
+  const url = `${upstream.url}/services/T0/B0/secret`;
+  const { id: webhook, secret } = await presign.createWebhook({ url, format: 'slack' });
+  expect(secret).toBeNull();
+  const condition = { spend: { window: 'day' as const, amount: 1_000_000 } };
+  const { id, revision } = await presign.createAlert({ name: 'Spend', condition, webhook });
+  expect((await presign.testAlert({ id })).type).toBe('alert.fired');
+  await eventually(async () => upstream.seen.some(({ url: path }) => path === '/services/T0/B0/secret'));
+  const changed = await presign.changeAlert({ id, enabled: false }, { ifRevision: revision });
+  expect([changed.enabled, (await presign.getAlert({ id })).enabled]).toEqual([false, false]);
+  expect((await presign.listAlerts()).data).toMatchObject([{ id, webhook }]);
+  expect((await presign.listFirings({ id })).data).toEqual([]);
+  await presign.deleteAlert({ id });
+  await presign.deleteWebhook({ id: webhook });
+  expect(await refusalOf(presign.getAlert({ id }))).toMatchObject({ status: 404, code: 'not_found' });
+});
+
 test('an account is made, issues URLs, is suspended and resumed, and ends, and each change is in the audit log', async () => {
   const { id, api_key } = await presign.createAccount({ name: 'customer' });
   const customer = createPresign({ url: stack.issuerUrl, apiKey: api_key.key });

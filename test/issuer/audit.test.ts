@@ -218,12 +218,39 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const { id } = await endpoint();
     return { method: 'POST', path: `/v1/webhooks/${id}/test`, action: 'webhook.tested', kind: 'webhook', id };
   },
+  createAlert: async () => ({
+    method: 'POST',
+    path: '/v1/alerts',
+    body: ALERT,
+    action: 'alert.created',
+    kind: 'alert',
+  }),
+  changeAlert: async () => {
+    const id = await alertOf();
+    const path = `/v1/alerts/${id}`;
+    return { method: 'PATCH', path, body: { name: 'b' }, action: 'alert.changed', kind: 'alert', id };
+  },
+  deleteAlert: async () => {
+    const id = await alertOf();
+    return { method: 'DELETE', path: `/v1/alerts/${id}`, action: 'alert.deleted', kind: 'alert', id };
+  },
+  testAlert: async () => {
+    const id = await alertOf();
+    return { method: 'POST', path: `/v1/alerts/${id}/test`, action: 'alert.tested', kind: 'alert', id };
+  },
   replayDelivery: async () => {
     const made = await endpoint();
     const { id } = await sendTest(stack, made);
     const path = `/v1/webhooks/${made.id}/deliveries/${id}/replay`;
     return { method: 'POST', path, action: 'delivery.replayed', kind: 'delivery', id };
   },
+};
+
+const ALERT = { name: 'a', condition: { spend: { window: 'day', amount: 1 } } };
+const alertOf = async () => {
+  const { id: webhook } = await endpoint();
+  const made = await send(stack, { path: '/v1/alerts', body: { ...ALERT, webhook } });
+  return (JSON.parse(made.text) as { id: string }).id;
 };
 
 /** Every secret that an answer shows once, and those that the requests have. */

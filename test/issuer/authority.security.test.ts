@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorBody, KeyPolicy, PresignAnswer } from '@presign/schema';
+import { alerts } from '@presign/schema/alert-tables';
 import { ledger } from '@presign/schema/ledger-tables';
 import { apiKeys, budgets, grants, sessions } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
@@ -106,6 +107,13 @@ const hook = async () => {
   await stack.db.delete(webhooks);
   return { ids: { id: idOf(await asRoot('/v1/webhooks', { url: HOOK })) } };
 };
+/** Alone, for the same reason. */
+const alert = async () => {
+  await stack.db.delete(alerts);
+  const { ids } = await hook();
+  return { ids: { id: idOf(await asRoot('/v1/alerts', { ...ALERT, webhook: ids.id })) } };
+};
+const ALERT = { name: 'name-of-an-alert', condition: { spend: { window: 'day', amount: 1 } } };
 const grant = async () => {
   const { id, request_id, expires_at, session_id } = await ownersUrl();
   return { ids: { id, request_id }, expires_at, session_id };
@@ -199,6 +207,16 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
     const sent = await asRoot(`/v1/webhooks/${ids.id}/test`, {});
     return { ids: { ...ids, delivery_id: idOf(sent) } };
   },
+  createAlert: async () => {
+    await stack.db.delete(alerts);
+    return { body: ALERT };
+  },
+  listAlerts: some,
+  getAlert: alert,
+  changeAlert: async () => ({ ...(await alert()), body: { name: 'b' } }),
+  deleteAlert: alert,
+  testAlert: alert,
+  listFirings: alert,
   publicKeys: some,
 };
 
@@ -210,6 +228,7 @@ const WRITTEN = [
   'accounts',
   'virtual_keys',
   'webhooks',
+  'alerts',
   'audit',
 ];
 

@@ -23,6 +23,8 @@ const CREATED: readonly (readonly [path: string, body: object])[] = [
   ['/v1/api-keys', { name: 'a', scopes: ['read'] }],
   ['/v1/accounts', { name: 'a' }],
   ['/v1/webhooks', { url: 'https://hooks.example/a' }],
+  ['/v1/webhooks', { url: 'https://hooks.example/a', format: 'slack' }],
+  ['/v1/alerts', { name: 'a', condition: { spend: { window: 'day', amount: 1 } } }],
 ];
 
 describe.each(CREATED)('POST %s', (path, body) => {
@@ -46,7 +48,7 @@ describe.each(CREATED)('POST %s', (path, body) => {
 test('every route that creates something with a revision says so', () => {
   const creates = Object.entries(ROUTES).filter(([, { shape }]) => shape.status === 201);
   const without = creates.filter(([, { shape }]) => !shape.etag).map(([name]) => name);
-  expect(without).toEqual(['testWebhook']);
+  expect(without).toEqual(['testWebhook', 'testAlert']);
 });
 
 describe('an answer', () => {

@@ -32,6 +32,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0005_virtual_key_budgets.sql': '6c01352eaa96e136153e6bce32d4976e4391f1684c0a68d6f4422cd59ce63ee6',
   '0006_pieces_of_days.sql': '991ec37b474561416e3400036184c836fd246355df66de387383d443b9923045',
   '0007_sockets.sql': 'f96236d0dfce2fbc9024595b901b5363abe778cd31913b77964cfacfb7dbbd7f',
+  '0008_alerts.sql': '521bd2960804639bb94f83d0ba62ffb90020e891e2d0cd6319574dff4fd4c64a',
 };
 
 describe('a landed migration', () => {

@@ -84,7 +84,8 @@ describe('an endpoint is refused, naming the field,', () => {
   });
 
   test.each([
-    ['no event at all', 'events', { events: [] }],
+    ['an unknown format', 'format', { format: 'teams' }],
+    ['events for Slack', 'events', { format: 'slack', events: ['grant.revoked'] }],
     ['an event twice', 'events', { events: ['session.exhausted', 'session.exhausted'] }],
     ['an unknown event', 'events[0]', { events: ['session.begun'] }],
     ['no list of events', 'events', { events: 'grant.revoked' }],

@@ -1,3 +1,4 @@
+export { checkAlerts, forgetFirings } from './alerts/check-alerts.ts';
 export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
 export type { IssuerDeps } from './deps.ts';

@@ -25,6 +25,7 @@ export type IssuerMetrics = {
 
 /** The work of an issuer that no request causes. */
 export type IssuerWork =
+  | 'alerts'
   | 'api_keys'
   | 'audit'
   | 'budget_windows'
@@ -38,6 +39,7 @@ export type IssuerWork =
   | 'old_calls'
   | 'old_changes'
   | 'old_deliveries'
+  | 'old_firings'
   | 'old_hours'
   | 'old_refused_calls'
   | 'old_sums'

@@ -1,3 +1,6 @@
+import { createAlert, deleteAlert, getAlert, listAlerts } from './alerts/alerts.ts';
+import { changeAlert, testAlert } from './alerts/change-alert.ts';
+import { listFirings } from './alerts/list-firings.ts';
 import { changeBudget, deleteBudget } from './budgets/change-budget.ts';
 import { createBudget } from './budgets/create-budget.ts';
 import { getBudget, listBudgets } from './budgets/describe-budget.ts';
@@ -86,5 +89,12 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   testWebhook,
   listDeliveries,
   replayDelivery,
+  createAlert,
+  listAlerts,
+  getAlert,
+  changeAlert,
+  deleteAlert,
+  testAlert,
+  listFirings,
   publicKeys,
 };

@@ -7,6 +7,7 @@ import { causeOf } from '@presign/service';
 import { type Meter, NO_METER, type Work, watchReadiness, watchService } from '@presign/service/metrics';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/service/start';
 import type { Logger } from 'pino';
+import { checkAlerts, forgetFirings } from './alerts/check-alerts.ts';
 import { createIssuer } from './app.ts';
 import { extendCalendars, forgetWindows } from './budgets/calendars.ts';
 import { forgetSessions } from './console/sign-in.ts';
@@ -139,6 +140,13 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
     problem: 'URLs of an API key have yet to be revoked',
     everyMs: idleMs,
     run: () => goOnRevoking(deps),
+  },
+  { work: 'alerts', problem: 'an alert is not evaluated', everyMs: idleMs, run: checkAlerts(deps.db) },
+  {
+    work: 'old_firings',
+    problem: 'old firings of alerts are not deleted',
+    everyMs: HOUR_MS,
+    run: () => forgetFirings(deps.db),
   },
   {
     work: 'refused_calls',

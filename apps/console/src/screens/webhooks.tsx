@@ -20,7 +20,7 @@ export const Webhooks = () => (
         run={async ({ url = '', description, ...fields }) =>
           presign.createWebhook({ url, description, events: eventsOf(fields) })
         }
-        show={({ secret }) => <Secret label="The secret that signs its events" value={secret} />}
+        show={({ secret }) => <Secret label="The secret that signs its events" value={secret ?? ''} />}
       >
         <WebhookFields />
       </Action>
@@ -122,7 +122,7 @@ const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
         title={`Give ${url} a new secret`}
         submit="Rotate"
         run={() => presign.rotateWebhookSecret({ id })}
-        show={({ secret }) => <Secret label="The new secret that signs its events" value={secret} />}
+        show={({ secret }) => <Secret label="The new secret that signs its events" value={secret ?? ''} />}
       >
         <p>
           Both secrets sign for 24 hours. If the present one has leaked, rotate twice: then it stops at once.

@@ -181,6 +181,7 @@ export const TAGS = {
   'API keys': 'Keys of this API.',
   Accounts: 'Owners of keys, URLs and usage.',
   Webhooks: 'Endpoints that receive events.',
+  Alerts: 'Conditions that are announced once they hold.',
   Keys: 'Public keys that verify tokens.',
   Events: 'Requests that the issuer sends to webhooks.',
 } as const;

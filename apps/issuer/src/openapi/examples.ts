@@ -136,6 +136,7 @@ const budget = {
 
 const webhook = {
   id: WEBHOOK,
+  format: 'standard',
   url: 'https://example.com/webhooks',
   events: ['session.exhausted', 'usage.settled'],
   description: null,
@@ -149,6 +150,31 @@ const webhook = {
 };
 
 const webhookWithSecret = { ...webhook, secret: 'whsec_bm90IGEgc2VjcmV0OiBhbiBleGFtcGxlIG9mIG9uZQ==' };
+
+const alert = {
+  id: '2f1e0d9c-8b7a-4695-8473-625140f3e2d1',
+  name: 'Daily spend',
+  condition: { spend: { window: 'day', time_zone: 'UTC', amount: 50_000_000 } },
+  webhook: WEBHOOK,
+  enabled: true,
+  firing_since: 1_767_225_060,
+  value: 61_204_000,
+  threshold: 50_000_000,
+  checked_at: 1_767_225_090,
+  revision: 1,
+  created_at: ISSUED_AT,
+};
+
+const firing = {
+  id: '3a2b1c0d-9e8f-4a7b-8c6d-5e4f3a2b1c0d',
+  fired_at: 1_767_225_060,
+  resolved_at: null,
+  value: 50_012_000,
+  threshold: 50_000_000,
+  starts_at: 1_767_225_600,
+  ends_at: 1_767_312_000,
+  delivery: { status: 'delivered', attempts: 1, last_status: 204, last_error: null },
+};
 
 const delivery = {
   id: '8c7b6a59-4d3e-4f2a-9b1c-0d9e8f7a6b5c',
@@ -337,5 +363,11 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   testWebhook: delivery,
   listDeliveries: page(delivery),
   replayDelivery: { ...delivery, type: 'usage.settled' },
+  createAlert: { ...alert, firing_since: null, value: null, threshold: null, checked_at: null },
+  listAlerts: page(alert),
+  getAlert: alert,
+  changeAlert: { ...alert, enabled: false, firing_since: null, revision: 2 },
+  testAlert: { ...delivery, type: 'alert.fired' },
+  listFirings: page(firing),
   publicKeys: { keys: [{ kid: 'k4.pid.AbCdEf…', public_key: 'k4.public.GhIjKl…' }] },
 };
