@@ -120,6 +120,20 @@ export const OPERATIONS = {
   listDeliveries: {"method":"GET","path":"/v1/webhooks/{id}/deliveries","fields":"query","idempotencyKey":false},
   /** Deliver an event again, whether or not it arrived. */
   replayDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/replay","fields":"query","idempotencyKey":true},
+  /** Create an alert for a budget, spend or errors. */
+  createAlert: {"method":"POST","path":"/v1/alerts","fields":"body","idempotencyKey":true},
+  /** List alerts with their state, newest first. */
+  listAlerts: {"method":"GET","path":"/v1/alerts","fields":"query","idempotencyKey":false},
+  /** Get an alert, whether it fires, and its last figure. */
+  getAlert: {"method":"GET","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  /** Change, disable or enable an alert. */
+  changeAlert: {"method":"PATCH","path":"/v1/alerts/{id}","fields":"body","idempotencyKey":false},
+  /** Delete an alert with its history. */
+  deleteAlert: {"method":"DELETE","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  /** Send a test of an alert to its endpoint. */
+  testAlert: {"method":"POST","path":"/v1/alerts/{id}/test","fields":"query","idempotencyKey":true},
+  /** List the times that an alert fired, and how each was delivered. */
+  listFirings: {"method":"GET","path":"/v1/alerts/{id}/firings","fields":"query","idempotencyKey":false},
   /** Get the public keys that verify this issuer's tokens. */
   publicKeys: {"method":"GET","path":"/v1/keys","fields":"query","idempotencyKey":false},
 } as const satisfies Record<keyof operations, Operation>;

@@ -1169,9 +1169,9 @@ export interface components {
             data: components["schemas"]["Call"][];
         };
         /** @enum {string} */
-        AuditAction: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked" | "console.signed_in";
+        AuditAction: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "alert.created" | "alert.changed" | "alert.deleted" | "alert.tested" | "urls.revoked" | "console.signed_in";
         /** @enum {string} */
-        AuditTargetKind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget";
+        AuditTargetKind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget" | "alert";
         AuditPage: {
             /** @description Newest first. */
             data: components["schemas"]["AuditEntry"][];
@@ -1388,6 +1388,8 @@ export interface components {
             idempotency_key_seconds: number;
             /** @description Endpoints of an account. */
             webhooks: number;
+            /** @description Alerts of an account. */
+            alerts: number;
         };
         /**
          * @example {
@@ -1914,18 +1916,27 @@ export interface components {
         WebhookRequest: {
             /** @description The https URL that events are sent to by POST. Its address must be public. */
             url: string;
-            /** @description Types of events to send. Left out: all except audit.entry. */
+            /**
+             * @description `slack`: the url is an incoming webhook of Slack. It gets the messages of alerts that name it.
+             * @default standard
+             */
+            format?: components["schemas"]["WebhookFormat"];
+            /** @description Types of events to send. Left out: all except audit.entry. Empty: only those of alerts that name it. A Slack endpoint has none. */
             events?: components["schemas"]["EventType"][] | null;
             /** @description Your description of it. */
             description?: string | null;
-        };
+        } & unknown;
+        /** @enum {string} */
+        WebhookFormat: "standard" | "slack";
         /** @enum {string} */
         EventType: "session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry";
         WebhookWithSecret: {
             /** Format: uuid */
             id: string;
+            format: components["schemas"]["WebhookFormat"];
+            /** @description Of a Slack endpoint only the host: the rest of its URL is a secret. */
             url: string;
-            /** @description null: all except audit.entry. */
+            /** @description null: all except audit.entry. Empty: only those of alerts that name it. */
             events: components["schemas"]["EventType"][] | null;
             description: string | null;
             /** @description Unix time in whole seconds. */
@@ -1940,8 +1951,8 @@ export interface components {
             failing_since: number | null;
             /** @description 1. Every change of its url, events or description adds 1. */
             revision: number;
-            /** @description Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. */
-            secret: string;
+            /** @description Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. null: requests to Slack are not signed. */
+            secret: string | null;
         };
         /**
          * @description `disabled`: it receives nothing until you enable it.
@@ -1959,8 +1970,10 @@ export interface components {
         Webhook: {
             /** Format: uuid */
             id: string;
+            format: components["schemas"]["WebhookFormat"];
+            /** @description Of a Slack endpoint only the host: the rest of its URL is a secret. */
             url: string;
-            /** @description null: all except audit.entry. */
+            /** @description null: all except audit.entry. Empty: only those of alerts that name it. */
             events: components["schemas"]["EventType"][] | null;
             description: string | null;
             /** @description Unix time in whole seconds. */
@@ -2015,7 +2028,7 @@ export interface components {
             delivered_at: number | null;
         };
         /** @enum {string} */
-        DeliveryType: "session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
+        DeliveryType: "session.exhausted" | "grant.threshold" | "virtual_key.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "alert.fired" | "alert.resolved" | "webhook.test";
         /** @enum {string} */
         DeliveryStatus: "pending" | "delivered" | "failed";
         /** @enum {string} */
@@ -2025,6 +2038,197 @@ export interface components {
             data: components["schemas"]["Delivery"][];
             /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "name": "Daily spend",
+         *       "condition": {
+         *         "spend": {
+         *           "window": "day",
+         *           "amount": 50000000
+         *         }
+         *       }
+         *     }
+         */
+        AlertRequest: {
+            /** @description Your name for it. Its messages begin with it. */
+            name: string;
+            /** @description When it fires. */
+            condition: components["schemas"]["AlertConditionRequest"];
+            /** @description Id of the endpoint that gets its events. Left out: it shows in the console alone. */
+            webhook?: string | null;
+            /**
+             * @description Whether it is evaluated.
+             * @default true
+             */
+            enabled?: boolean;
+        };
+        BudgetCondition: {
+            /**
+             * Format: uuid
+             * @description Id of a shared budget, and of no template.
+             */
+            budget: string;
+            /** @description It fires once so much of the fullest of its limits is settled. */
+            percent: number;
+        };
+        SpendCondition: {
+            /** @description The window that calls are added up in. It counts from its beginning. */
+            window: components["schemas"]["AlertWindow"];
+            /**
+             * @description Where days begin: a name in the IANA database.
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** @description It fires at so many microdollars of settled calls. */
+            amount: number;
+        };
+        /** @enum {string} */
+        AlertWindow: "hour" | "day";
+        SpendJumpCondition: {
+            /** @description The window that calls are added up in. It counts from its beginning. */
+            window: components["schemas"]["AlertWindow"];
+            /**
+             * @description Where days begin: a name in the IANA database.
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** @description It fires at so many times the mean of the 7 days before, or of the same hour of the 7 days before. */
+            factor: number;
+            /** @description Below so many microdollars it does not fire. */
+            at_least: number;
+        };
+        ErrorsCondition: {
+            /** @description It fires once so many percent of the calls failed, and neither their holder nor their issuer was the cause. */
+            percent: number;
+            /**
+             * @description With fewer calls it does not fire.
+             * @default 20
+             */
+            calls?: number;
+            /**
+             * @description Calls that settled in the last minutes count.
+             * @default 15
+             */
+            minutes?: number;
+            /** @description Only calls to this provider. `mcp`: calls of MCP servers. Left out: all. */
+            provider?: string | null;
+        };
+        AlertConditionRequest: {
+            /** @description A part of a shared budget is settled. */
+            budget?: components["schemas"]["BudgetCondition"] | null;
+            /** @description Calls of an hour or a day cost so much. */
+            spend?: components["schemas"]["SpendCondition"] | null;
+            /** @description They cost much more than before. */
+            spend_jump?: components["schemas"]["SpendJumpCondition"] | null;
+            /** @description Calls fail. */
+            errors?: components["schemas"]["ErrorsCondition"] | null;
+        } & unknown;
+        Alert: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            condition: components["schemas"]["AlertCondition"];
+            /** @description Id of the endpoint that gets its events. null: none, or it was deleted. */
+            webhook: string | null;
+            enabled: boolean;
+            /** @description Unix time in whole seconds; null: it does not fire. */
+            firing_since: number | null;
+            /** @description The last figure. Microdollars for spend, else percent. null: there is none yet. */
+            value: number | null;
+            /** @description The figure at which it fires. null: there is none yet. */
+            threshold: number | null;
+            /** @description Unix time in whole seconds; null: it was not evaluated yet. */
+            checked_at: number | null;
+            /** @description 1. Every change adds 1. */
+            revision: number;
+            /** @description Unix time in whole seconds. */
+            created_at: number;
+        };
+        /** @description Exactly one field. */
+        AlertCondition: {
+            budget?: components["schemas"]["AlertOfBudget"];
+            spend?: components["schemas"]["AlertOfSpend"];
+            spend_jump?: components["schemas"]["AlertOfSpendJump"];
+            errors?: components["schemas"]["AlertOfErrors"];
+        };
+        AlertOfBudget: {
+            /** Format: uuid */
+            budget: string;
+            percent: number;
+        };
+        AlertOfSpend: {
+            window: components["schemas"]["AlertWindow"];
+            time_zone: string;
+            amount: number;
+        };
+        AlertOfSpendJump: {
+            window: components["schemas"]["AlertWindow"];
+            time_zone: string;
+            factor: number;
+            at_least: number;
+        };
+        AlertOfErrors: {
+            percent: number;
+            calls: number;
+            minutes: number;
+            provider?: string;
+        };
+        AlertPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Alert"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "enabled": false
+         *     }
+         */
+        AlertChange: {
+            /** @description Your name for it. */
+            name?: string;
+            /** @description Replaces all of it. If the alert fires, it is resolved first. */
+            condition?: components["schemas"]["AlertConditionRequest"];
+            /** @description Id of the endpoint that gets its events from now on. null: none. */
+            webhook?: string | null;
+            /** @description false: it is evaluated no more. If it fires, it is resolved. */
+            enabled?: boolean;
+        };
+        AlertFiringPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["AlertFiring"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        AlertFiring: {
+            /**
+             * Format: uuid
+             * @description Also the `webhook-id` of its `alert.fired`.
+             */
+            id: string;
+            /** @description Unix time in whole seconds. */
+            fired_at: number;
+            /** @description Unix time in whole seconds; null: it still fires. */
+            resolved_at: number | null;
+            /** @description Microdollars for spend, else percent. */
+            value: number;
+            /** @description Microdollars for spend, else percent. */
+            threshold: number;
+            /** @description Unix time in whole seconds; null: the window of the budget has no beginning. */
+            starts_at: number | null;
+            /** @description Unix time in whole seconds; null: the window of the budget has no end. */
+            ends_at: number | null;
+            /** @description How `alert.fired` was delivered. null: to no endpoint. */
+            delivery: components["schemas"]["AlertDelivery"] | null;
+        };
+        AlertDelivery: {
+            status: components["schemas"]["DeliveryStatus"];
+            attempts: number;
+            last_status: number | null;
+            last_error: components["schemas"]["DeliveryError"] | null;
         };
         PublicKeys: {
             keys: components["schemas"]["PublicKey"][];
@@ -2209,6 +2413,7 @@ export type LiveFiguresOfWindow = components['schemas']['LiveFiguresOfWindow'];
 export type SharedBudgetPage = components['schemas']['SharedBudgetPage'];
 export type BudgetChange = components['schemas']['BudgetChange'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookFormat = components['schemas']['WebhookFormat'];
 export type EventType = components['schemas']['EventType'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookStatus = components['schemas']['WebhookStatus'];
@@ -2221,6 +2426,24 @@ export type DeliveryType = components['schemas']['DeliveryType'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type DeliveryError = components['schemas']['DeliveryError'];
 export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type AlertRequest = components['schemas']['AlertRequest'];
+export type BudgetCondition = components['schemas']['BudgetCondition'];
+export type SpendCondition = components['schemas']['SpendCondition'];
+export type AlertWindow = components['schemas']['AlertWindow'];
+export type SpendJumpCondition = components['schemas']['SpendJumpCondition'];
+export type ErrorsCondition = components['schemas']['ErrorsCondition'];
+export type AlertConditionRequest = components['schemas']['AlertConditionRequest'];
+export type Alert = components['schemas']['Alert'];
+export type AlertCondition = components['schemas']['AlertCondition'];
+export type AlertOfBudget = components['schemas']['AlertOfBudget'];
+export type AlertOfSpend = components['schemas']['AlertOfSpend'];
+export type AlertOfSpendJump = components['schemas']['AlertOfSpendJump'];
+export type AlertOfErrors = components['schemas']['AlertOfErrors'];
+export type AlertPage = components['schemas']['AlertPage'];
+export type AlertChange = components['schemas']['AlertChange'];
+export type AlertFiringPage = components['schemas']['AlertFiringPage'];
+export type AlertFiring = components['schemas']['AlertFiring'];
+export type AlertDelivery = components['schemas']['AlertDelivery'];
 export type PublicKeys = components['schemas']['PublicKeys'];
 export type PublicKey = components['schemas']['PublicKey'];
 export type ErrorDetails = components['schemas']['ErrorDetails'];
@@ -3546,7 +3769,8 @@ export interface operations {
                      *         "page_maximum": 100,
                      *         "usage_groups": 100000,
                      *         "idempotency_key_seconds": 86400,
-                     *         "webhooks": 20
+                     *         "webhooks": 20,
+                     *         "alerts": 20
                      *       }
                      *     }
                      */
@@ -4912,6 +5136,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *           "format": "standard",
                      *           "url": "https://example.com/webhooks",
                      *           "events": [
                      *             "session.exhausted",
@@ -4969,6 +5194,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "format": "standard",
                      *       "url": "https://example.com/webhooks",
                      *       "events": [
                      *         "session.exhausted",
@@ -5010,6 +5236,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "format": "standard",
                      *       "url": "https://example.com/webhooks",
                      *       "events": [
                      *         "session.exhausted",
@@ -5085,6 +5312,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "format": "standard",
                      *       "url": "https://example.com/webhooks",
                      *       "events": [
                      *         "grant.revoked",
@@ -5128,6 +5356,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "format": "standard",
                      *       "url": "https://example.com/webhooks",
                      *       "events": [
                      *         "session.exhausted",
@@ -5172,6 +5401,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "format": "standard",
                      *       "url": "https://example.com/webhooks",
                      *       "events": [
                      *         "session.exhausted",
@@ -5315,6 +5545,322 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Delivery"];
+                };
+            };
+        };
+    };
+    listAlerts: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "2f1e0d9c-8b7a-4695-8473-625140f3e2d1",
+                     *           "name": "Daily spend",
+                     *           "condition": {
+                     *             "spend": {
+                     *               "window": "day",
+                     *               "time_zone": "UTC",
+                     *               "amount": 50000000
+                     *             }
+                     *           },
+                     *           "webhook": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *           "enabled": true,
+                     *           "firing_since": 1767225060,
+                     *           "value": 61204000,
+                     *           "threshold": 50000000,
+                     *           "checked_at": 1767225090,
+                     *           "revision": 1,
+                     *           "created_at": 1767225000
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AlertPage"];
+                };
+            };
+        };
+    };
+    createAlert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Daily spend",
+                 *       "condition": {
+                 *         "spend": {
+                 *           "window": "day",
+                 *           "amount": 50000000
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["AlertRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "2f1e0d9c-8b7a-4695-8473-625140f3e2d1",
+                     *       "name": "Daily spend",
+                     *       "condition": {
+                     *         "spend": {
+                     *           "window": "day",
+                     *           "time_zone": "UTC",
+                     *           "amount": 50000000
+                     *         }
+                     *       },
+                     *       "webhook": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "enabled": true,
+                     *       "firing_since": null,
+                     *       "value": null,
+                     *       "threshold": null,
+                     *       "checked_at": null,
+                     *       "revision": 1,
+                     *       "created_at": 1767225000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+        };
+    };
+    getAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "2f1e0d9c-8b7a-4695-8473-625140f3e2d1",
+                     *       "name": "Daily spend",
+                     *       "condition": {
+                     *         "spend": {
+                     *           "window": "day",
+                     *           "time_zone": "UTC",
+                     *           "amount": 50000000
+                     *         }
+                     *       },
+                     *       "webhook": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "enabled": true,
+                     *       "firing_since": 1767225060,
+                     *       "value": 61204000,
+                     *       "threshold": 50000000,
+                     *       "checked_at": 1767225090,
+                     *       "revision": 1,
+                     *       "created_at": 1767225000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+        };
+    };
+    deleteAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. The answer has no body. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeAlert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["AlertChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "2f1e0d9c-8b7a-4695-8473-625140f3e2d1",
+                     *       "name": "Daily spend",
+                     *       "condition": {
+                     *         "spend": {
+                     *           "window": "day",
+                     *           "time_zone": "UTC",
+                     *           "amount": 50000000
+                     *         }
+                     *       },
+                     *       "webhook": "2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d",
+                     *       "enabled": false,
+                     *       "firing_since": null,
+                     *       "value": 61204000,
+                     *       "threshold": 50000000,
+                     *       "checked_at": 1767225090,
+                     *       "revision": 2,
+                     *       "created_at": 1767225000
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+        };
+    };
+    testAlert: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "8c7b6a59-4d3e-4f2a-9b1c-0d9e8f7a6b5c",
+                     *       "event_id": "4e5f6a7b-8c9d-4e0f-8a1b-2c3d4e5f6a7b",
+                     *       "type": "alert.fired",
+                     *       "status": "pending",
+                     *       "attempts": 0,
+                     *       "last_status": null,
+                     *       "last_error": null,
+                     *       "next_try_at": 1767225060,
+                     *       "created_at": 1767225060,
+                     *       "delivered_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+        };
+    };
+    listFirings: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "3a2b1c0d-9e8f-4a7b-8c6d-5e4f3a2b1c0d",
+                     *           "fired_at": 1767225060,
+                     *           "resolved_at": null,
+                     *           "value": 50012000,
+                     *           "threshold": 50000000,
+                     *           "starts_at": 1767225600,
+                     *           "ends_at": 1767312000,
+                     *           "delivery": {
+                     *             "status": "delivered",
+                     *             "attempts": 1,
+                     *             "last_status": 204,
+                     *             "last_error": null
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AlertFiringPage"];
                 };
             };
         };

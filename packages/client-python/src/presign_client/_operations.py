@@ -66,6 +66,12 @@ from .models import (
     Delivery,
     DeliveryStatus,
     DeliveryPage,
+    AlertRequest,
+    Alert,
+    AlertPage,
+    AlertChange,
+    AlertFiringPage,
+    AlertFiring,
     PublicKeys,
 )
 
@@ -228,6 +234,14 @@ class ListDeliveriesQuery(TypedDict):
     """The most entries to return."""
     status: NotRequired[DeliveryStatus | None]
     """Left out: all."""
+
+class ListAlertsQuery(TypedDict):
+    limit: NotRequired[int | None]
+    """The most entries to return."""
+
+class ListFiringsQuery(TypedDict):
+    limit: NotRequired[int | None]
+    """The most entries to return."""
 
 class Operations:
     def _send(self, method: str, path: str, values: Mapping[str, str], **parts: Any) -> Any:
@@ -546,6 +560,48 @@ class Operations:
         """Deliver an event again, whether or not it arrived."""
         answer: Delivery = self._send("POST", "/v1/webhooks/{id}/deliveries/{delivery_id}/replay", {"id": id, "delivery_id": delivery_id}, idempotency_key=idempotency_key)
         return answer
+
+    def create_alert(self, *, idempotency_key: str | None = None, **fields: Unpack[AlertRequest]) -> Alert:
+        """Create an alert for a budget, spend or errors."""
+        answer: Alert = self._send("POST", "/v1/alerts", {}, body=fields, idempotency_key=idempotency_key)
+        return answer
+
+    def list_alerts(self, *, cursor: str | None = None, **fields: Unpack[ListAlertsQuery]) -> AlertPage:
+        """List alerts with their state, newest first."""
+        answer: AlertPage = self._send("GET", "/v1/alerts", {}, query={**fields, "cursor": cursor})
+        return answer
+
+    def alerts(self, **fields: Unpack[ListAlertsQuery]) -> Iterator[Alert]:
+        """List alerts with their state, newest first: the rows of all pages."""
+        return self._each("/v1/alerts", {}, fields)
+
+    def get_alert(self, id: str) -> Alert:
+        """Get an alert, whether it fires, and its last figure."""
+        answer: Alert = self._send("GET", "/v1/alerts/{id}", {"id": id})
+        return answer
+
+    def change_alert(self, id: str, *, if_revision: int | None = None, **fields: Unpack[AlertChange]) -> Alert:
+        """Change, disable or enable an alert."""
+        answer: Alert = self._send("PATCH", "/v1/alerts/{id}", {"id": id}, body=fields, if_revision=if_revision)
+        return answer
+
+    def delete_alert(self, id: str) -> None:
+        """Delete an alert with its history."""
+        self._send("DELETE", "/v1/alerts/{id}", {"id": id})
+
+    def test_alert(self, id: str, *, idempotency_key: str | None = None) -> Delivery:
+        """Send a test of an alert to its endpoint."""
+        answer: Delivery = self._send("POST", "/v1/alerts/{id}/test", {"id": id}, idempotency_key=idempotency_key)
+        return answer
+
+    def list_firings(self, id: str, *, cursor: str | None = None, **fields: Unpack[ListFiringsQuery]) -> AlertFiringPage:
+        """List the times that an alert fired, and how each was delivered."""
+        answer: AlertFiringPage = self._send("GET", "/v1/alerts/{id}/firings", {"id": id}, query={**fields, "cursor": cursor})
+        return answer
+
+    def firings(self, id: str, **fields: Unpack[ListFiringsQuery]) -> Iterator[AlertFiring]:
+        """List the times that an alert fired, and how each was delivered: the rows of all pages."""
+        return self._each("/v1/alerts/{id}/firings", {"id": id}, fields)
 
     def public_keys(self) -> PublicKeys:
         """Get the public keys that verify this issuer's tokens."""
@@ -869,6 +925,48 @@ class AsyncOperations:
         """Deliver an event again, whether or not it arrived."""
         answer: Delivery = await self._send("POST", "/v1/webhooks/{id}/deliveries/{delivery_id}/replay", {"id": id, "delivery_id": delivery_id}, idempotency_key=idempotency_key)
         return answer
+
+    async def create_alert(self, *, idempotency_key: str | None = None, **fields: Unpack[AlertRequest]) -> Alert:
+        """Create an alert for a budget, spend or errors."""
+        answer: Alert = await self._send("POST", "/v1/alerts", {}, body=fields, idempotency_key=idempotency_key)
+        return answer
+
+    async def list_alerts(self, *, cursor: str | None = None, **fields: Unpack[ListAlertsQuery]) -> AlertPage:
+        """List alerts with their state, newest first."""
+        answer: AlertPage = await self._send("GET", "/v1/alerts", {}, query={**fields, "cursor": cursor})
+        return answer
+
+    def alerts(self, **fields: Unpack[ListAlertsQuery]) -> AsyncIterator[Alert]:
+        """List alerts with their state, newest first: the rows of all pages."""
+        return self._each("/v1/alerts", {}, fields)
+
+    async def get_alert(self, id: str) -> Alert:
+        """Get an alert, whether it fires, and its last figure."""
+        answer: Alert = await self._send("GET", "/v1/alerts/{id}", {"id": id})
+        return answer
+
+    async def change_alert(self, id: str, *, if_revision: int | None = None, **fields: Unpack[AlertChange]) -> Alert:
+        """Change, disable or enable an alert."""
+        answer: Alert = await self._send("PATCH", "/v1/alerts/{id}", {"id": id}, body=fields, if_revision=if_revision)
+        return answer
+
+    async def delete_alert(self, id: str) -> None:
+        """Delete an alert with its history."""
+        await self._send("DELETE", "/v1/alerts/{id}", {"id": id})
+
+    async def test_alert(self, id: str, *, idempotency_key: str | None = None) -> Delivery:
+        """Send a test of an alert to its endpoint."""
+        answer: Delivery = await self._send("POST", "/v1/alerts/{id}/test", {"id": id}, idempotency_key=idempotency_key)
+        return answer
+
+    async def list_firings(self, id: str, *, cursor: str | None = None, **fields: Unpack[ListFiringsQuery]) -> AlertFiringPage:
+        """List the times that an alert fired, and how each was delivered."""
+        answer: AlertFiringPage = await self._send("GET", "/v1/alerts/{id}/firings", {"id": id}, query={**fields, "cursor": cursor})
+        return answer
+
+    def firings(self, id: str, **fields: Unpack[ListFiringsQuery]) -> AsyncIterator[AlertFiring]:
+        """List the times that an alert fired, and how each was delivered: the rows of all pages."""
+        return self._each("/v1/alerts/{id}/firings", {"id": id}, fields)
 
     async def public_keys(self) -> PublicKeys:
         """Get the public keys that verify this issuer's tokens."""

@@ -881,9 +881,9 @@ class SimilarCalls(TypedDict):
     data: list[Call]
     """Newest first, without the call itself; at most the 100 newest."""
 
-AuditAction: TypeAlias = Literal["account.created", "account.changed", "account.suspended", "account.resumed", "account.deleted", "api_key.created", "api_key.changed", "api_key.revoked", "virtual_key.created", "virtual_key.changed", "virtual_key.rotated", "virtual_key.deleted", "webhook.created", "webhook.changed", "webhook.deleted", "webhook.secret_rotated", "webhook.enabled", "webhook.tested", "delivery.replayed", "grant.changed", "session.changed", "budget.created", "budget.changed", "budget.deleted", "urls.revoked", "console.signed_in"]
+AuditAction: TypeAlias = Literal["account.created", "account.changed", "account.suspended", "account.resumed", "account.deleted", "api_key.created", "api_key.changed", "api_key.revoked", "virtual_key.created", "virtual_key.changed", "virtual_key.rotated", "virtual_key.deleted", "webhook.created", "webhook.changed", "webhook.deleted", "webhook.secret_rotated", "webhook.enabled", "webhook.tested", "delivery.replayed", "grant.changed", "session.changed", "budget.created", "budget.changed", "budget.deleted", "alert.created", "alert.changed", "alert.deleted", "alert.tested", "urls.revoked", "console.signed_in"]
 
-AuditTargetKind: TypeAlias = Literal["account", "api_key", "virtual_key", "webhook", "delivery", "grant", "session", "external_user", "external_session", "budget"]
+AuditTargetKind: TypeAlias = Literal["account", "api_key", "virtual_key", "webhook", "delivery", "grant", "session", "external_user", "external_session", "budget", "alert"]
 
 class AuditPage(TypedDict):
     data: list[AuditEntry]
@@ -1095,6 +1095,8 @@ class RequestLimits(TypedDict):
     """How long an `Idempotency-Key` is remembered."""
     webhooks: int
     """Endpoints of an account."""
+    alerts: int
+    """Alerts of an account."""
 
 class VirtualKeyRequest(TypedDict):
     provider: str
@@ -1496,18 +1498,24 @@ class BudgetChange(TypedDict):
 class WebhookRequest(TypedDict):
     url: str
     """The https URL that events are sent to by POST. Its address must be public."""
+    format: NotRequired[WebhookFormat]
+    """`slack`: the url is an incoming webhook of Slack. It gets the messages of alerts that name it."""
     events: NotRequired[list[EventType] | None]
-    """Types of events to send. Left out: all except audit.entry."""
+    """Types of events to send. Left out: all except audit.entry. Empty: only those of alerts that name it. A Slack endpoint has none."""
     description: NotRequired[str | None]
     """Your description of it."""
+
+WebhookFormat: TypeAlias = Literal["standard", "slack"]
 
 EventType: TypeAlias = Literal["session.exhausted", "grant.threshold", "virtual_key.threshold", "budget.threshold", "budget.exhausted", "budget.reset", "grant.revoked", "grant.expired", "usage.settled", "audit.entry"]
 
 class WebhookWithSecret(TypedDict):
     id: str
+    format: WebhookFormat
     url: str
+    """Of a Slack endpoint only the host: the rest of its URL is a secret."""
     events: list[EventType] | None
-    """null: all except audit.entry."""
+    """null: all except audit.entry. Empty: only those of alerts that name it."""
     description: str | None
     created_at: int
     """Unix time in whole seconds."""
@@ -1521,8 +1529,8 @@ class WebhookWithSecret(TypedDict):
     """Unix time in seconds of the first failure since the last success. null: no attempt failed since then."""
     revision: int
     """1. Every change of its url, events or description adds 1."""
-    secret: str
-    """Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept."""
+    secret: str | None
+    """Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. null: requests to Slack are not signed."""
 
 WebhookStatus: TypeAlias = Literal["enabled", "disabled"]
 """`disabled`: it receives nothing until you enable it."""
@@ -1537,9 +1545,11 @@ class WebhookPage(TypedDict):
 
 class Webhook(TypedDict):
     id: str
+    format: WebhookFormat
     url: str
+    """Of a Slack endpoint only the host: the rest of its URL is a secret."""
     events: list[EventType] | None
-    """null: all except audit.entry."""
+    """null: all except audit.entry. Empty: only those of alerts that name it."""
     description: str | None
     created_at: int
     """Unix time in whole seconds."""
@@ -1580,7 +1590,7 @@ class Delivery(TypedDict):
     """Unix time in whole seconds."""
     delivered_at: int | None
 
-DeliveryType: TypeAlias = Literal["session.exhausted", "grant.threshold", "virtual_key.threshold", "budget.threshold", "budget.exhausted", "budget.reset", "grant.revoked", "grant.expired", "usage.settled", "audit.entry", "webhook.test"]
+DeliveryType: TypeAlias = Literal["session.exhausted", "grant.threshold", "virtual_key.threshold", "budget.threshold", "budget.exhausted", "budget.reset", "grant.revoked", "grant.expired", "usage.settled", "audit.entry", "alert.fired", "alert.resolved", "webhook.test"]
 
 DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
 
@@ -1591,6 +1601,156 @@ class DeliveryPage(TypedDict):
     """Newest first."""
     next_cursor: str | None
     """The cursor of the next page. null: this is the last page."""
+
+class AlertRequest(TypedDict):
+    name: str
+    """Your name for it. Its messages begin with it."""
+    condition: AlertConditionRequest
+    """When it fires."""
+    webhook: NotRequired[str | None]
+    """Id of the endpoint that gets its events. Left out: it shows in the console alone."""
+    enabled: NotRequired[bool]
+    """Whether it is evaluated."""
+
+class BudgetCondition(TypedDict):
+    budget: str
+    """Id of a shared budget, and of no template."""
+    percent: int
+    """It fires once so much of the fullest of its limits is settled."""
+
+class SpendCondition(TypedDict):
+    window: AlertWindow
+    """The window that calls are added up in. It counts from its beginning."""
+    time_zone: NotRequired[str]
+    """Where days begin: a name in the IANA database."""
+    amount: int
+    """It fires at so many microdollars of settled calls."""
+
+AlertWindow: TypeAlias = Literal["hour", "day"]
+
+class SpendJumpCondition(TypedDict):
+    window: AlertWindow
+    """The window that calls are added up in. It counts from its beginning."""
+    time_zone: NotRequired[str]
+    """Where days begin: a name in the IANA database."""
+    factor: float
+    """It fires at so many times the mean of the 7 days before, or of the same hour of the 7 days before."""
+    at_least: int
+    """Below so many microdollars it does not fire."""
+
+class ErrorsCondition(TypedDict):
+    percent: int
+    """It fires once so many percent of the calls failed, and neither their holder nor their issuer was the cause."""
+    calls: NotRequired[int]
+    """With fewer calls it does not fire."""
+    minutes: NotRequired[int]
+    """Calls that settled in the last minutes count."""
+    provider: NotRequired[str | None]
+    """Only calls to this provider. `mcp`: calls of MCP servers. Left out: all."""
+
+class AlertConditionRequest(TypedDict):
+    budget: NotRequired[BudgetCondition | None]
+    """A part of a shared budget is settled."""
+    spend: NotRequired[SpendCondition | None]
+    """Calls of an hour or a day cost so much."""
+    spend_jump: NotRequired[SpendJumpCondition | None]
+    """They cost much more than before."""
+    errors: NotRequired[ErrorsCondition | None]
+    """Calls fail."""
+
+class Alert(TypedDict):
+    id: str
+    name: str
+    condition: AlertCondition
+    webhook: str | None
+    """Id of the endpoint that gets its events. null: none, or it was deleted."""
+    enabled: bool
+    firing_since: int | None
+    """Unix time in whole seconds; null: it does not fire."""
+    value: float | None
+    """The last figure. Microdollars for spend, else percent. null: there is none yet."""
+    threshold: float | None
+    """The figure at which it fires. null: there is none yet."""
+    checked_at: int | None
+    """Unix time in whole seconds; null: it was not evaluated yet."""
+    revision: int
+    """1. Every change adds 1."""
+    created_at: int
+    """Unix time in whole seconds."""
+
+class AlertCondition(TypedDict):
+    """Exactly one field."""
+    budget: NotRequired[AlertOfBudget]
+    spend: NotRequired[AlertOfSpend]
+    spend_jump: NotRequired[AlertOfSpendJump]
+    errors: NotRequired[AlertOfErrors]
+
+class AlertOfBudget(TypedDict):
+    budget: str
+    percent: int
+
+class AlertOfSpend(TypedDict):
+    window: AlertWindow
+    time_zone: str
+    amount: int
+
+class AlertOfSpendJump(TypedDict):
+    window: AlertWindow
+    time_zone: str
+    factor: float
+    at_least: int
+
+class AlertOfErrors(TypedDict):
+    percent: int
+    calls: int
+    minutes: int
+    provider: NotRequired[str]
+
+class AlertPage(TypedDict):
+    data: list[Alert]
+    """Newest first."""
+    next_cursor: str | None
+    """The cursor of the next page. null: this is the last page."""
+
+class AlertChange(TypedDict):
+    name: NotRequired[str]
+    """Your name for it."""
+    condition: NotRequired[AlertConditionRequest]
+    """Replaces all of it. If the alert fires, it is resolved first."""
+    webhook: NotRequired[str | None]
+    """Id of the endpoint that gets its events from now on. null: none."""
+    enabled: NotRequired[bool]
+    """false: it is evaluated no more. If it fires, it is resolved."""
+
+class AlertFiringPage(TypedDict):
+    data: list[AlertFiring]
+    """Newest first."""
+    next_cursor: str | None
+    """The cursor of the next page. null: this is the last page."""
+
+class AlertFiring(TypedDict):
+    id: str
+    """Also the `webhook-id` of its `alert.fired`."""
+    fired_at: int
+    """Unix time in whole seconds."""
+    resolved_at: int | None
+    """Unix time in whole seconds; null: it still fires."""
+    value: float
+    """Microdollars for spend, else percent."""
+    threshold: float
+    """Microdollars for spend, else percent."""
+    starts_at: int | None
+    """Unix time in whole seconds; null: the window of the budget has no beginning."""
+    ends_at: int | None
+    """Unix time in whole seconds; null: the window of the budget has no end."""
+    delivery: AlertDelivery | None
+    """How `alert.fired` was delivered. null: to no endpoint."""
+
+class AlertDelivery(TypedDict):
+    status: DeliveryStatus
+    attempts: int
+    last_status: int | None
+    last_error: DeliveryError | None
 
 class PublicKeys(TypedDict):
     keys: list[PublicKey]
