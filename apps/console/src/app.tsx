@@ -12,6 +12,7 @@ import { NeedsScope } from './parts/needs-scope.tsx';
 import { filtersIn, type Place, usePlace } from './parts/place.ts';
 import { type Can, canOf, Rights } from './parts/rights.ts';
 import { Accounts } from './screens/accounts.tsx';
+import { AlertPage, Alerts } from './screens/alerts.tsx';
 import { Audit } from './screens/audit.tsx';
 import { CustomerPage } from './screens/customer.tsx';
 import { Customers } from './screens/customers.tsx';
@@ -56,6 +57,7 @@ const ENTRIES: readonly Entry[] = [
   { path: 'requests', name: 'Requests', group: '', scope: 'read', screen: Requests, one: RequestPage },
   { path: 'explore', name: 'Explore', group: '', scope: 'read', screen: Explore },
   { path: 'limits', name: 'Limits', group: 'Control', scope: 'read', screen: BudgetsPage, one: BudgetPage },
+  { path: 'alerts', name: 'Alerts', group: 'Control', scope: 'admin', screen: Alerts, one: AlertPage },
   { path: 'urls', name: 'URLs', group: 'Control', scope: 'read', screen: Urls, one: UrlOrSession },
   { path: 'issue', name: 'Issue', group: 'Control', scope: 'presign', screen: Issue, one: Issue },
   { path: 'keys', name: 'Keys', group: 'Developers', scope: 'read', screen: Keys, one: KeyPage },

@@ -320,6 +320,14 @@ export const useModels = (provider: string, enabled: boolean) =>
     enabled,
   });
 
+export const useAlerts = () => usePages(['alerts'], (at) => presign.listAlerts(at), LIVE_MS);
+
+export const useAlert = (id: string) =>
+  useQuery({ queryKey: ['alert', id], queryFn: () => presign.getAlert({ id }), refetchInterval: LIVE_MS });
+
+export const useFirings = (id: string) =>
+  usePages(['firings', id], (at) => presign.listFirings({ id, ...at }), LIVE_MS);
+
 /** All accounts of the service, for its operator. */
 export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at));
 

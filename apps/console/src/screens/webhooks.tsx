@@ -55,23 +55,38 @@ const EVENTS = Object.keys({
 /** The fields that the owner of an endpoint chooses. */
 const WebhookFields = ({ webhook }: { webhook?: Webhook }) => (
   <>
-    <Field label="URL" name="url" type="url" required value={webhook?.url} />
+    {isSlack(webhook) ? (
+      <Field label="New URL" name="url" type="url" hint="Empty: it stays. The present one is a secret." />
+    ) : (
+      <Field label="URL" name="url" type="url" required value={webhook?.url} />
+    )}
     <Field label="Description" name="description" value={webhook?.description ?? ''} />
-    <fieldset>
-      <legend>Events</legend>
-      <p class="soft">Choose none to send all of them except audit.entry.</p>
-      {EVENTS.map((type) => (
-        <label key={type}>
-          <input type="checkbox" name={type} defaultChecked={webhook?.events?.includes(type) ?? false} />{' '}
-          {type}
-        </label>
-      ))}
-    </fieldset>
+    {!isSlack(webhook) && <EventFields webhook={webhook} />}
   </>
+);
+
+/** It gets the messages of alerts alone, and its URL is a secret. */
+const isSlack = (webhook: Webhook | undefined): boolean => webhook?.format === 'slack';
+
+const EventFields = ({ webhook }: { webhook: Webhook | undefined }) => (
+  <fieldset>
+    <legend>Events</legend>
+    <p class="soft">Choose none to send all of them except audit.entry.</p>
+    {EVENTS.map((type) => (
+      <label key={type}>
+        <input type="checkbox" name={type} defaultChecked={webhook?.events?.includes(type) ?? false} /> {type}
+      </label>
+    ))}
+    <label>
+      <input type="checkbox" name="alerts_alone" defaultChecked={webhook?.events?.length === 0} /> only alerts
+      that name it
+    </label>
+  </fieldset>
 );
 
 /** The chosen events. Undefined: none, which means all except `audit.entry`. */
 function eventsOf(fields: Readonly<Record<string, string>>): EventType[] | undefined {
+  if (fields['alerts_alone'] !== undefined) return [];
   const chosen = EVENTS.filter((type) => fields[type] !== undefined);
   return chosen.length > 0 ? chosen : undefined;
 }
@@ -87,7 +102,10 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
     ),
   },
   { head: 'Status', cell: (webhook) => <State of={webhook} /> },
-  { head: 'Events', cell: ({ events }) => events?.join(', ') ?? 'all except audit.entry' },
+  {
+    head: 'Events',
+    cell: ({ events }) => events?.join(', ') || (events ? 'alerts' : 'all except audit.entry'),
+  },
   { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
   { head: 'Change', actions: true, cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
@@ -108,31 +126,37 @@ const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
         of={url}
         title={`Change ${url}`}
         submit="Save"
-        run={async ({ url: next = '', description, ...fields }) => {
-          const events = eventsOf(fields) ?? null;
-          const change = { id, url: next, description: description ?? null, events };
+        run={async ({ url: next, description = null, ...fields }) => {
+          const change = {
+            ...{ id, description },
+            ...(next !== undefined && { url: next }),
+            ...(!isSlack(webhook) && { events: eventsOf(fields) ?? null }),
+          };
           return presign.changeWebhook(change, { ifRevision: revision });
         }}
       >
         <WebhookFields webhook={webhook} />
       </Action>
-      <Action
-        label="Rotate"
-        of={url}
-        title={`Give ${url} a new secret`}
-        submit="Rotate"
-        run={() => presign.rotateWebhookSecret({ id })}
-        show={({ secret }) => <Secret label="The new secret that signs its events" value={secret ?? ''} />}
-      >
-        <p>
-          Both secrets sign for 24 hours. If the present one has leaked, rotate twice: then it stops at once.
-        </p>
-        {until !== null && (
+      {!isSlack(webhook) && (
+        <Action
+          label="Rotate"
+          of={url}
+          title={`Give ${url} a new secret`}
+          submit="Rotate"
+          run={() => presign.rotateWebhookSecret({ id })}
+          show={({ secret }) => <Secret label="The new secret that signs its events" value={secret ?? ''} />}
+        >
           <p>
-            An older secret signs until <When at={until} />. It stops now.
+            Both secrets sign for 24 hours. If the present one has leaked, rotate twice: then it stops at
+            once.
           </p>
-        )}
-      </Action>
+          {until !== null && (
+            <p>
+              An older secret signs until <When at={until} />. It stops now.
+            </p>
+          )}
+        </Action>
+      )}
       <Action
         label="Send a test"
         of={url}

@@ -1,0 +1,237 @@
+import type { Alert, AlertFiring } from '@presign/client';
+import { conditionOf, figureOf, inWords, SUGGESTED } from '../data/alerts.ts';
+import { presign } from '../data/api.ts';
+import { useAlert, useAlerts, useFirings, useWebhooks } from '../data/queries.ts';
+import { Action } from '../parts/action.tsx';
+import { AlertFields, nameOfWebhook } from '../parts/alert-form.tsx';
+import { Answer, Page } from '../parts/answer.tsx';
+import { Facts, Id, Status, useName, useZone, When } from '../parts/facts.tsx';
+import { Field } from '../parts/form.tsx';
+import { hrefOf } from '../parts/place.ts';
+import { type Column, PagedTable } from '../parts/table.tsx';
+
+/** Alerts with their state. Without one, three to begin with. */
+export function Alerts() {
+  const alerts = useAlerts();
+  const isEmpty = alerts.data?.pages.every(({ data }) => data.length === 0);
+  return (
+    <Page title="Alerts">
+      <p class="buttons">
+        <CreateAlert label="Create an alert" alert={{ ...FIRST, name: '' }} />
+        <ConnectSlack />
+      </p>
+      {isEmpty ? (
+        <Suggestions />
+      ) : (
+        <PagedTable
+          of={alerts}
+          rowsOf={({ data }) => data}
+          caption="Alerts"
+          keyOf={({ id }) => id}
+          columns={ALERTS}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** One alert, and when it fired. */
+export function AlertPage({ id }: { id: string }) {
+  const alert = useAlert(id);
+  return (
+    <Page title={alert.data?.name ?? 'Alert'}>
+      <Answer of={alert}>
+        {(each) => (
+          <>
+            <Facts
+              of={[
+                ['Fires when', <Condition key="when" of={each} />],
+                ['State', <State key="state" of={each} />],
+                ['Last figure', figureOf(each, each.value)],
+                ['Fires at', figureOf(each, each.threshold)],
+                ['Sent to', <SentTo key="to" id={each.webhook} />],
+                ['Checked', <When key="checked" at={each.checked_at} />],
+                ['Id', <Id key="id" of={each.id} name="alert id" />],
+              ]}
+            />
+            <p class="buttons">
+              <ChangeAlert alert={each} />
+            </p>
+            <h2>Firings</h2>
+            <Firings alert={each} />
+          </>
+        )}
+      </Answer>
+    </Page>
+  );
+}
+
+const [FIRST = { name: '', condition: {} }] = SUGGESTED;
+
+const Suggestions = () => (
+  <>
+    <p>No alert yet. Three to begin with, which you can adapt first:</p>
+    <ul class="suggested">
+      {SUGGESTED.map((alert) => (
+        <li key={alert.name}>
+          <strong>{alert.name}</strong>
+          <p class="soft">{inWords(alert.condition, () => '')}.</p>
+          <CreateAlert label="Create" of={alert.name} alert={alert} />
+        </li>
+      ))}
+    </ul>
+  </>
+);
+
+type CreateProps = {
+  readonly label: string;
+  readonly of?: string;
+  readonly alert: Pick<Alert, 'name' | 'condition'>;
+};
+
+function CreateAlert({ alert, ...button }: CreateProps) {
+  const zone = useZone();
+  return (
+    <Action
+      {...button}
+      title="Create an alert"
+      submit="Create"
+      run={async ({ name = '', webhook = null, ...fields }) =>
+        presign.createAlert({ name, webhook, condition: conditionOf(fields, zone) })
+      }
+    >
+      <AlertFields alert={alert} />
+    </Action>
+  );
+}
+
+const ConnectSlack = () => (
+  <Action
+    label="Connect Slack"
+    title="Connect a channel of Slack"
+    submit="Connect"
+    run={async ({ url = '', description = null }) =>
+      presign.createWebhook({ format: 'slack', url, description })
+    }
+  >
+    <Field
+      label="URL of an incoming webhook"
+      name="url"
+      type="url"
+      required
+      placeholder="https://hooks.slack.com/services/…"
+      hint="A secret: it is encrypted, and not shown again."
+    />
+    <Field label="Description" name="description" placeholder="#ops" />
+  </Action>
+);
+
+function Condition({ of }: { of: Alert }) {
+  const budget = useName('budget', of.condition.budget?.budget ?? null);
+  return <>{inWords(of.condition, () => budget)}</>;
+}
+
+const State = ({ of: { enabled, firing_since: at, checked_at: checked } }: { of: Alert }) => {
+  if (!enabled) return <Status of="muted" />;
+  if (at === null) return <Status of={checked === null ? 'not checked yet' : 'quiet'} />;
+  return (
+    <>
+      <Status of="firing" /> since <When at={at} />
+    </>
+  );
+};
+
+function SentTo({ id }: { id: string | null }) {
+  const { data } = useWebhooks();
+  if (id === null) return <span class="soft">no endpoint</span>;
+  const endpoint = data?.pages.flatMap((page) => page.data).find((each) => each.id === id);
+  return <a href={hrefOf('webhooks', id)}>{endpoint ? nameOfWebhook(endpoint) : 'an endpoint'}</a>;
+}
+
+const ALERTS: readonly Column<Alert>[] = [
+  {
+    head: 'Alert',
+    cell: ({ id, name }) => <a href={hrefOf('alerts', id)}>{name}</a>,
+    sort: ({ name }) => name,
+  },
+  { head: 'Fires when', cell: (alert) => <Condition of={alert} /> },
+  { head: 'State', cell: (alert) => <State of={alert} /> },
+  { head: 'Last figure', figure: true, cell: (alert) => figureOf(alert, alert.value) },
+  { head: 'Fires at', figure: true, cell: (alert) => figureOf(alert, alert.threshold) },
+  { head: 'Sent to', cell: ({ webhook }) => <SentTo id={webhook} /> },
+  { head: 'Change', actions: true, cell: (alert) => <ChangeAlert alert={alert} /> },
+];
+
+function ChangeAlert({ alert }: { alert: Alert }) {
+  const { id, name, enabled, webhook, revision } = alert;
+  const zone = useZone();
+  return (
+    <>
+      <Action
+        label="Change"
+        of={name}
+        title={`Change ${name}`}
+        submit="Save"
+        run={async ({ name: next = '', webhook: to = null, ...fields }) =>
+          presign.changeAlert(
+            { id, name: next, webhook: to, condition: conditionOf(fields, zoneOf(alert) ?? zone) },
+            { ifRevision: revision },
+          )
+        }
+      >
+        <AlertFields alert={alert} />
+      </Action>
+      {webhook !== null && (
+        <Action
+          label="Send a test"
+          of={name}
+          title={`Send a test of ${name}`}
+          submit="Send"
+          run={() => presign.testAlert({ id })}
+        />
+      )}
+      <Action
+        label={enabled ? 'Mute' : 'Unmute'}
+        of={name}
+        title={enabled ? `Mute ${name}?` : `Unmute ${name}?`}
+        submit={enabled ? 'Mute' : 'Unmute'}
+        run={() => presign.changeAlert({ id, enabled: !enabled })}
+      />
+      <Action
+        label="Delete"
+        of={name}
+        title={`Delete ${name} with its history?`}
+        submit="Delete"
+        isDanger
+        run={() => presign.deleteAlert({ id })}
+      />
+    </>
+  );
+}
+
+/** A change keeps the zone of the days. */
+const zoneOf = ({ condition: { spend, spend_jump: jump } }: Alert) => (spend ?? jump)?.time_zone;
+
+const Firings = ({ alert }: { alert: Alert }) => (
+  <PagedTable
+    of={useFirings(alert.id)}
+    rowsOf={({ data }) => data}
+    caption="Firings"
+    keyOf={({ id }) => id}
+    empty="It has not fired in the last 30 days."
+    columns={firings(alert)}
+  />
+);
+
+const firings = (alert: Alert): readonly Column<AlertFiring>[] => [
+  { head: 'Fired', cell: ({ fired_at: at }) => <When at={at} /> },
+  { head: 'Resolved', cell: ({ resolved_at: at }) => <When at={at} /> },
+  { head: 'Figure', figure: true, cell: ({ value }) => figureOf(alert, value) },
+  { head: 'Fired at', figure: true, cell: ({ threshold }) => figureOf(alert, threshold) },
+  { head: 'Window from', cell: ({ starts_at: at }) => <When at={at} /> },
+  {
+    head: 'Delivery',
+    cell: ({ delivery }) =>
+      delivery === null ? '–' : <Status of={delivery.last_error ?? delivery.status} />,
+  },
+];

@@ -1,0 +1,181 @@
+import { alerts } from '@presign/schema/alert-tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { sql } from 'drizzle-orm';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { row } from '../issuer/ask-usage.ts';
+import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, startConsole } from './console-stack.ts';
+
+describe.skipIf(!hasChromium)('the screen Alerts', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+  let slack: Upstream;
+  let ui: ConsolePage;
+  let account: string;
+
+  const ask = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const answer = await fetch(`${stack.issuerUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    expect(answer.ok, await answer.clone().text()).toBe(true);
+    return (await answer.json()) as T;
+  };
+  type Stored = { id: string; name: string; webhook: string | null; enabled: boolean; condition: object };
+  const stored = async () => (await ask<{ data: Stored[] }>('GET', '/v1/alerts')).data;
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
+    slack = await startUpstream((_seen, response) => void response.writeHead(200).end('ok'));
+    account = await ownAccount(stack);
+    await ask('POST', '/v1/budgets', {
+      ...{ name: 'Team', scope: { account: true }, cost_limit: 25_000_000, window: 'month' },
+    });
+    await ask('POST', '/v1/budgets', { name: 'Each user', scope: { external_user: '*' }, cost_limit: 5 });
+    ui = await openConsole(browser, stack);
+    await signIn(ui, stack.apiKey);
+  });
+  afterAll(async () => {
+    await leaveChromium();
+    await stack?.close();
+    await slack?.close();
+  });
+
+  const main = () => ui.page.getByRole('main');
+  const dialog = () => ui.page.getByRole('dialog').filter({ visible: true });
+  const press = (name: string | RegExp, exact = true) =>
+    main().getByRole('button', { name, exact }).first().click();
+  const submit = async (name: string) => {
+    await dialog().getByRole('button', { name, exact: true }).click();
+    await eventually(async () => (await dialog().count()) === 0);
+    await settled(ui.page);
+  };
+  const rowOf = (name: string) => ui.page.getByRole('row', { name: new RegExp(`^${name}`) });
+  const expectGood = async () => {
+    expect(await ui.violations()).toEqual([]);
+    expect(ui.problems).toEqual([]);
+  };
+
+  test('without an alert it suggests three, and one of them is created as it is', async () => {
+    await ui.open('Alerts');
+    await main().getByText('Three to begin with').waitFor();
+    expect(await main().getByRole('listitem').count()).toBe(3);
+    await expectGood();
+    await press('Create Daily spend');
+    expect(await dialog().getByLabel('Amount in dollars').inputValue()).toBe('50');
+    await submit('Create');
+    await rowOf('Daily spend').waitFor();
+    expect(await rowOf('Daily spend').innerText()).toContain('Spend of a day reaches $50.00');
+    const [{ condition, webhook } = {}] = await stored();
+    expect([condition, webhook]).toMatchObject([{ spend: { window: 'day', amount: 50_000_000 } }, null]);
+  });
+
+  test('a channel of Slack is connected, its address is not shown again, and a budget is watched for it', async () => {
+    const url = `${slack.url}/services/T0/B0/SECRET`;
+    await press('Connect Slack');
+    await dialog().getByLabel('URL of an incoming webhook').fill(url);
+    await dialog().getByLabel('Description').fill('#ops');
+    await submit('Connect');
+    await press('Create an alert');
+    await dialog().getByLabel('Name').fill('Team budget');
+    await dialog().getByLabel('Fires when').selectOption('budget');
+    const budget = dialog().getByLabel('Budget', { exact: true });
+    // A template has no figures.
+    expect(await budget.locator('option').allInnerTexts()).toEqual(['Team']);
+    await dialog()
+      .getByLabel(/^Percent used/)
+      .fill('90');
+    await dialog().getByLabel('Sent to').selectOption({ label: '#ops' });
+    await submit('Create');
+    await rowOf('Team budget').waitFor();
+    const text = await rowOf('Team budget').innerText();
+    for (const part of ['90 % of Team is used', '#ops']) expect(text).toContain(part);
+    await press('Send a test Team budget');
+    await submit('Send');
+    await eventually(async () => slack.seen.some(({ url: path }) => path.endsWith('/SECRET')));
+    await ui.open('Webhooks');
+    await ui.page.getByText('#ops').waitFor();
+    expect(await ui.page.content()).not.toContain('SECRET');
+    await ui.open('Alerts');
+  });
+
+  test('a third is made for errors, and one that fires shows since when, its figure and its history', async () => {
+    await press('Create an alert');
+    await dialog().getByLabel('Name').fill('Provider fails');
+    await dialog().getByLabel('Fires when').selectOption('errors');
+    await dialog()
+      .getByLabel(/^Of at least so many calls/)
+      .fill('50');
+    await submit('Create');
+    const of = { account, apiKey: stack.apiKey, issuerUrl: stack.issuerUrl };
+    const [startedAt, settledAt] = [new Date(), new Date()];
+    await stack.db.insert(ledger).values(row(of, { costMicrousd: 61_200_000, startedAt, settledAt }));
+    await stack.db.update(alerts).set({ dueAt: sql`now()` });
+    await eventually(async () =>
+      (await rowOf('Daily spend').innerText()).includes('firing') ? true : undefined,
+    );
+    const text = await rowOf('Daily spend').innerText();
+    for (const part of ['$61.20', '$50.00', 'since']) expect(text).toContain(part);
+    await eventually(async () => ((await main().getByText('quiet').count()) === 2 ? true : undefined));
+    await expectGood();
+    await ui.picture('alerts');
+    await ui.page.getByRole('link', { name: 'Daily spend' }).click();
+    await ui.page.getByRole('heading', { level: 1, name: 'Daily spend' }).waitFor();
+    const firings = ui.page.getByRole('region', { name: 'Firings' });
+    await firings.waitFor();
+    expect(await firings.innerText()).toContain('$61.20');
+    await expectGood();
+  });
+
+  test('with the keyboard alone it is found by the search, changed and muted', async () => {
+    await ui.page.keyboard.press('Control+k');
+    await ui.page.keyboard.type('Alerts');
+    await ui.page.keyboard.press('Enter');
+    await ui.page.getByRole('heading', { level: 1, name: 'Alerts' }).waitFor();
+    await settled(ui.page);
+    await main().getByRole('button', { name: 'Change Provider fails' }).focus();
+    await ui.page.keyboard.press('Enter');
+    await dialog().getByLabel('Name').focus();
+    await ui.page.keyboard.press('Control+a');
+    await ui.page.keyboard.type('Errors');
+    await ui.page.keyboard.press('Enter');
+    await rowOf('Errors').waitFor();
+    await main().getByRole('button', { name: 'Mute Errors' }).focus();
+    await ui.page.keyboard.press('Enter');
+    await dialog().getByRole('button', { name: 'Mute', exact: true }).focus();
+    await ui.page.keyboard.press('Enter');
+    await rowOf('Errors').getByText('muted').waitFor();
+    const errors = (await stored()).find(({ name }) => name === 'Errors');
+    expect(errors).toMatchObject({
+      enabled: false,
+      condition: { errors: { percent: 10, calls: 50, minutes: 15 } },
+    });
+  });
+
+  test('a refusal of the API is shown in the form, which keeps what was typed', async () => {
+    await press('Create an alert');
+    await dialog().getByLabel('Name').fill('Wrong');
+    await dialog().getByLabel('Amount in dollars').fill('many');
+    await dialog().getByRole('button', { name: 'Create', exact: true }).click();
+    await dialog().getByText('Amount: expected dollars').waitFor();
+    expect(await dialog().getByLabel('Name').inputValue()).toBe('Wrong');
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+  });
+
+  test('is deleted; and is not offered to a key that has not the scope admin', async () => {
+    await press('Delete Errors');
+    await submit('Delete');
+    await eventually(async () => ((await rowOf('Errors').count()) === 0 ? true : undefined));
+    const apiKey = await addApiKey(stack, account, { scopes: ['read', 'presign'] });
+    const reader = await openConsole(browser, stack);
+    await signIn(reader, apiKey);
+    expect(await reader.page.getByRole('link', { name: 'Alerts' }).count()).toBe(0);
+    expect(ui.problems).toEqual([]);
+  });
+});
