@@ -285,7 +285,7 @@ describe('an alert of errors', () => {
     expect(seen(endpoint)).toEqual(['alert.fired', 'alert.resolved']);
   });
 
-  test('fires for faults that nobody evaluated at the time', async () => {
+  test('fires for faults that no issuer evaluated at the time', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: errors });
     await evaluate(stack, id);

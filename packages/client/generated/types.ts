@@ -1934,7 +1934,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             format: components["schemas"]["WebhookFormat"];
-            /** @description Of a Slack endpoint only the host: the rest of its URL is a secret. */
+            /** @description A Slack endpoint shows only the host: the rest of its URL is a secret. */
             url: string;
             /** @description null: all except audit.entry. Empty: only those of alerts that name it. */
             events: components["schemas"]["EventType"][] | null;
@@ -1971,7 +1971,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             format: components["schemas"]["WebhookFormat"];
-            /** @description Of a Slack endpoint only the host: the rest of its URL is a secret. */
+            /** @description A Slack endpoint shows only the host: the rest of its URL is a secret. */
             url: string;
             /** @description null: all except audit.entry. Empty: only those of alerts that name it. */
             events: components["schemas"]["EventType"][] | null;

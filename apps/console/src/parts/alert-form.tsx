@@ -54,7 +54,7 @@ function ConditionFields({ kind, condition }: { kind: Kind; condition: Alert['co
   return (
     <>
       <Bounded label="Percent of calls" name="percent" value={percent ?? '10'} min={1} max={100} />
-      <Bounded label="Of at least so many calls" name="calls" value={calls ?? '20'} min={1} max={10_000} />
+      <Bounded label="With at least so many calls" name="calls" value={calls ?? '20'} min={1} max={10_000} />
       <Bounded label="In minutes" name="minutes" value={minutes ?? '15'} min={5} max={60} />
       <Field label="Provider" name="provider" value={provider} hint="Empty: all." />
     </>

@@ -7,7 +7,7 @@ import { AlertFields, nameOfWebhook } from '../parts/alert-form.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Id, Status, useName, useZone, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
-import { hrefOf } from '../parts/place.ts';
+import { href, hrefOf } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
 /** Alerts with their state. Without one, three to begin with. */
@@ -56,6 +56,9 @@ export function AlertPage({ id }: { id: string }) {
             />
             <p class="buttons">
               <ChangeAlert alert={each} />
+              {each.webhook !== null && <SendTest alert={each} />}
+              <Mute alert={each} />
+              <DeleteAlert alert={each} />
             </p>
             <h2>Firings</h2>
             <Firings alert={each} />
@@ -151,63 +154,89 @@ function SentTo({ id }: { id: string | null }) {
 const ALERTS: readonly Column<Alert>[] = [
   {
     head: 'Alert',
-    cell: ({ id, name }) => <a href={hrefOf('alerts', id)}>{name}</a>,
+    cell: (alert) => (
+      <>
+        <a href={hrefOf('alerts', alert.id)}>{alert.name}</a>
+        <div class="soft">
+          <Condition of={alert} />
+        </div>
+      </>
+    ),
     sort: ({ name }) => name,
   },
-  { head: 'Fires when', cell: (alert) => <Condition of={alert} /> },
   { head: 'State', cell: (alert) => <State of={alert} /> },
-  { head: 'Last figure', figure: true, cell: (alert) => figureOf(alert, alert.value) },
+  { head: 'Figure', figure: true, cell: (alert) => figureOf(alert, alert.value) },
   { head: 'Fires at', figure: true, cell: (alert) => figureOf(alert, alert.threshold) },
   { head: 'Sent to', cell: ({ webhook }) => <SentTo id={webhook} /> },
-  { head: 'Change', actions: true, cell: (alert) => <ChangeAlert alert={alert} /> },
+  {
+    head: 'Change',
+    actions: true,
+    cell: (alert) => (
+      <>
+        <ChangeAlert alert={alert} />
+        <Mute alert={alert} />
+      </>
+    ),
+  },
 ];
 
 function ChangeAlert({ alert }: { alert: Alert }) {
-  const { id, name, enabled, webhook, revision } = alert;
+  const { id, name, revision } = alert;
   const zone = useZone();
   return (
-    <>
-      <Action
-        label="Change"
-        of={name}
-        title={`Change ${name}`}
-        submit="Save"
-        run={async ({ name: next = '', webhook: to = null, ...fields }) =>
-          presign.changeAlert(
-            { id, name: next, webhook: to, condition: conditionOf(fields, zoneOf(alert) ?? zone) },
-            { ifRevision: revision },
-          )
-        }
-      >
-        <AlertFields alert={alert} />
-      </Action>
-      {webhook !== null && (
-        <Action
-          label="Send a test"
-          of={name}
-          title={`Send a test of ${name}`}
-          submit="Send"
-          run={() => presign.testAlert({ id })}
-        />
-      )}
-      <Action
-        label={enabled ? 'Mute' : 'Unmute'}
-        of={name}
-        title={enabled ? `Mute ${name}?` : `Unmute ${name}?`}
-        submit={enabled ? 'Mute' : 'Unmute'}
-        run={() => presign.changeAlert({ id, enabled: !enabled })}
-      />
-      <Action
-        label="Delete"
-        of={name}
-        title={`Delete ${name} with its history?`}
-        submit="Delete"
-        isDanger
-        run={() => presign.deleteAlert({ id })}
-      />
-    </>
+    <Action
+      label="Change"
+      of={name}
+      title={`Change ${name}`}
+      submit="Save"
+      run={async ({ name: next = '', webhook = null, ...fields }) =>
+        presign.changeAlert(
+          { id, name: next, webhook, condition: conditionOf(fields, zoneOf(alert) ?? zone) },
+          { ifRevision: revision },
+        )
+      }
+    >
+      <AlertFields alert={alert} />
+    </Action>
   );
 }
+
+const Mute = ({ alert: { id, name, enabled } }: { alert: Alert }) => {
+  const verb = enabled ? 'Mute' : 'Unmute';
+  return (
+    <Action
+      label={verb}
+      of={name}
+      title={`${verb} ${name}?`}
+      submit={verb}
+      run={() => presign.changeAlert({ id, enabled: !enabled })}
+    />
+  );
+};
+
+const SendTest = ({ alert: { id, name } }: { alert: Alert }) => (
+  <Action
+    label="Send a test"
+    of={name}
+    title={`Send a test of ${name}`}
+    submit="Send"
+    run={() => presign.testAlert({ id })}
+  />
+);
+
+const DeleteAlert = ({ alert: { id, name } }: { alert: Alert }) => (
+  <Action
+    label="Delete"
+    of={name}
+    title={`Delete ${name} with its history?`}
+    submit="Delete"
+    isDanger
+    run={async () => {
+      await presign.deleteAlert({ id });
+      location.hash = href('alerts');
+    }}
+  />
+);
 
 /** A change keeps the zone of the days. */
 const zoneOf = ({ condition: { spend, spend_jump: jump } }: Alert) => (spend ?? jump)?.time_zone;

@@ -68,7 +68,7 @@ async function create(tx: Transaction, by: Actor, request: AlertRequest): Promis
 }
 
 /**
- * Refuses a budget or an endpoint that the account does not have: the alert would never fire, or reach nobody. Locks the endpoint against
+ * Refuses a budget or an endpoint that the account does not have: the alert would never fire, or be sent nowhere. Locks the endpoint against
  * deletion.
  * @throws RefusedError `invalid_request`
  */

@@ -17,7 +17,7 @@ export type Readings = {
   readonly present: Reading | undefined;
 };
 
-/** What an alert remembers, in Unix ms. */
+/** The memory of an alert, in Unix ms. */
 export type Standing = {
   readonly isFiring: boolean;
   /** The newest window in which the condition held. */

@@ -65,7 +65,7 @@ async function readBudget(
   return { past: readings.filter(isOver), present: readings.find((each) => !isOver(each)) };
 }
 
-/** Of the limits of a window the one that is fullest. Without a limit there is no reading. */
+/** The fullest limit of a window. Without a limit there is no reading. */
 function readingOf(window: typeof budgets.$inferSelect, percent: number): Reading[] {
   const { used, maxUses, settledMicrousd, costLimitMicrousd, usedTokens, tokenLimit, startsAt, endsAt } =
     window;

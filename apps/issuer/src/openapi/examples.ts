@@ -1,4 +1,5 @@
 import { ISSUE_LIMITS, REQUEST_LIMITS, showLimits, UNLIMITED } from '@presign/schema';
+import { alert, delivery, firing, ISSUED_AT, webhook, webhookWithSecret } from './example-alerts.ts';
 
 /** The ids, times and names of all examples, so that they tell one story. */
 const SESSION = '3f2504e0-4f89-41d3-9a0c-0305e82c3301';
@@ -6,10 +7,8 @@ const GRANT = '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69';
 const API_KEY = '5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e';
 const ACCOUNT = '1c9d4e5f-6a7b-4c8d-9e0f-1a2b3c4d5e6f';
 const BUDGET = '7e1f2a3b-4c5d-4e6f-8a9b-0c1d2e3f4a5b';
-const WEBHOOK = '2a4b6c8d-0e1f-4a3b-8c5d-6e7f8a9b0c1d';
 const REQUEST = '0d9c8b7a-6f5e-4d3c-8b2a-190807060504';
 const VIRTUAL_KEY = 'vk_7Qm2Zt9Xc4Lw';
-const ISSUED_AT = 1_767_225_000;
 const EXPIRES_AT = 1_767_225_600;
 const USER = 'user-42';
 
@@ -132,61 +131,6 @@ const budget = {
     settled: { used: 3, spent: 1_840, tokens: 2_450 },
     live: { used: 4, spent: 1_840, held: 2_100, tokens: 2_450, tokens_held: 1_300 },
   },
-};
-
-const webhook = {
-  id: WEBHOOK,
-  format: 'standard',
-  url: 'https://example.com/webhooks',
-  events: ['session.exhausted', 'usage.settled'],
-  description: null,
-  created_at: ISSUED_AT,
-  previous_secret_expires_at: null,
-  status: 'enabled',
-  disabled_reason: null,
-  disabled_at: null,
-  failing_since: null,
-  revision: 1,
-};
-
-const webhookWithSecret = { ...webhook, secret: 'whsec_bm90IGEgc2VjcmV0OiBhbiBleGFtcGxlIG9mIG9uZQ==' };
-
-const alert = {
-  id: '2f1e0d9c-8b7a-4695-8473-625140f3e2d1',
-  name: 'Daily spend',
-  condition: { spend: { window: 'day', time_zone: 'UTC', amount: 50_000_000 } },
-  webhook: WEBHOOK,
-  enabled: true,
-  firing_since: 1_767_225_060,
-  value: 61_204_000,
-  threshold: 50_000_000,
-  checked_at: 1_767_225_090,
-  revision: 1,
-  created_at: ISSUED_AT,
-};
-
-const firing = {
-  id: '3a2b1c0d-9e8f-4a7b-8c6d-5e4f3a2b1c0d',
-  fired_at: 1_767_225_060,
-  resolved_at: null,
-  value: 50_012_000,
-  threshold: 50_000_000,
-  starts_at: 1_767_225_600,
-  ends_at: 1_767_312_000,
-  delivery: { status: 'delivered', attempts: 1, last_status: 204, last_error: null },
-};
-
-const delivery = {
-  id: '8c7b6a59-4d3e-4f2a-9b1c-0d9e8f7a6b5c',
-  event_id: '4e5f6a7b-8c9d-4e0f-8a1b-2c3d4e5f6a7b',
-  type: 'webhook.test',
-  status: 'pending',
-  attempts: 0,
-  last_status: null,
-  last_error: null,
-  next_try_at: 1_767_225_060,
-  created_at: 1_767_225_060,
-  delivered_at: null,
 };
 
 const call = {

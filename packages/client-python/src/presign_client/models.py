@@ -1513,7 +1513,7 @@ class WebhookWithSecret(TypedDict):
     id: str
     format: WebhookFormat
     url: str
-    """Of a Slack endpoint only the host: the rest of its URL is a secret."""
+    """A Slack endpoint shows only the host: the rest of its URL is a secret."""
     events: list[EventType] | None
     """null: all except audit.entry. Empty: only those of alerts that name it."""
     description: str | None
@@ -1547,7 +1547,7 @@ class Webhook(TypedDict):
     id: str
     format: WebhookFormat
     url: str
-    """Of a Slack endpoint only the host: the rest of its URL is a secret."""
+    """A Slack endpoint shows only the host: the rest of its URL is a secret."""
     events: list[EventType] | None
     """null: all except audit.entry. Empty: only those of alerts that name it."""
     description: str | None

@@ -112,7 +112,7 @@ export const webhookAnswer = z
     id: z.guid(),
     format: z.enum(WEBHOOK_FORMATS).meta({ id: 'WebhookFormat' }),
     url: z.string().meta({
-      description: 'Of a Slack endpoint only the host: the rest of its URL is a secret.',
+      description: 'A Slack endpoint shows only the host: the rest of its URL is a secret.',
     }),
     events: z
       .array(z.enum(WEBHOOK_EVENTS).meta({ id: 'EventType' }))

@@ -5,7 +5,7 @@ import { jsonText, revision, time } from './columns.ts';
 import { accounts } from './tables.ts';
 import { webhooks } from './webhook-tables.ts';
 
-/** Conditions that an account is told of, and whether they hold. */
+/** Conditions that are announced to an account, and whether they hold. */
 export const alerts = pgTable(
   'alerts',
   {

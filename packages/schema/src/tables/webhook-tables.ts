@@ -16,7 +16,7 @@ export const webhooks = pgTable(
       .references(() => accounts.id),
     /** How its requests look. */
     format: text({ enum: WEBHOOK_FORMATS }).notNull().default('standard'),
-    /** Of a Slack endpoint only the host, because its path is the secret. */
+    /** For a Slack endpoint only the host, because its path is the secret. */
     url: text().notNull(),
     description: text(),
     /** Types of events. Null: all. */
