@@ -122,8 +122,7 @@ const ConnectSlack = () => (
       name="url"
       type="url"
       required
-      placeholder="https://hooks.slack.com/services/…"
-      hint="A secret: it is encrypted, and not shown again."
+      hint="It begins with hooks.slack.com. It is a secret: Presign encrypts it, and does not show it again."
     />
     <Field label="Description" name="description" placeholder="#ops" />
   </Action>
@@ -164,9 +163,19 @@ const ALERTS: readonly Column<Alert>[] = [
     ),
     sort: ({ name }) => name,
   },
-  { head: 'State', cell: (alert) => <State of={alert} /> },
-  { head: 'Figure', figure: true, cell: (alert) => figureOf(alert, alert.value) },
-  { head: 'Fires at', figure: true, cell: (alert) => figureOf(alert, alert.threshold) },
+  {
+    head: 'State',
+    cell: (alert) => (
+      <>
+        <State of={alert} />
+        {alert.value !== null && (
+          <div class="soft">
+            {figureOf(alert, alert.value)} of {figureOf(alert, alert.threshold)}
+          </div>
+        )}
+      </>
+    ),
+  },
   { head: 'Sent to', cell: ({ webhook }) => <SentTo id={webhook} /> },
   {
     head: 'Change',
