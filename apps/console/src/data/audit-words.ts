@@ -61,6 +61,7 @@ const TARGETS: Readonly<Record<AuditTargetKind, string>> = {
   external_user: 'customer',
   external_session: 'session of a customer',
   budget: 'budget',
+  alert: 'alert',
 };
 export const TARGET_KINDS = Object.entries(TARGETS);
 
@@ -89,6 +90,10 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'budget.created': 'budget created',
   'budget.changed': 'budget changed',
   'budget.deleted': 'budget deleted',
+  'alert.created': 'alert created',
+  'alert.changed': 'alert changed',
+  'alert.deleted': 'alert deleted',
+  'alert.tested': 'test of an alert sent',
   'urls.revoked': 'URLs revoked',
   'console.signed_in': 'signed in to the console',
 };

@@ -2,7 +2,8 @@ import type { Alert, Webhook } from '@presign/client';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { KINDS, type Kind, kindOf, textsOf, WINDOWS } from '../data/alerts.ts';
-import { useBudgets, useWebhooks } from '../data/queries.ts';
+import { useWebhooks } from '../data/developer-queries.ts';
+import { useBudgets } from '../data/queries.ts';
 import { nameOf } from '../data/shared-budget.ts';
 import { Choice, Field } from './form.tsx';
 
