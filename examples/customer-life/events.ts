@@ -29,6 +29,7 @@ export async function listen() {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const { endpoint, reachable } = await addEndpoint(port);
+  assert.ok(endpoint.secret, 'only an endpoint of Slack has none');
   webhook = new Webhook(endpoint.secret);
 
   return {
