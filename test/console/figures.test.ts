@@ -102,15 +102,15 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     const { page } = ui;
     await ui.open('URLs');
     await page.getByLabel('User').fill('ada');
-    await page.getByLabel('Status').selectOption('active');
+    await page.getByLabel('State', { exact: true }).selectOption('active');
     await eventually(async () => (await page.getByRole('row').count()) === 3);
     await ui.open('URLs');
     await eventually(async () => (await page.getByRole('row').count()) === 4);
     expect(await page.getByLabel('User').inputValue()).toBe('');
-    expect(await page.getByLabel('Status').inputValue()).toBe('');
+    expect(await page.getByLabel('State', { exact: true }).inputValue()).toBe('');
     await page.goBack();
     await eventually(async () => (await page.getByLabel('User').inputValue()) === 'ada');
-    expect(await page.getByLabel('Status').inputValue()).toBe('active');
+    expect(await page.getByLabel('State', { exact: true }).inputValue()).toBe('active');
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 

@@ -195,7 +195,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await signIn(reader, await addApiKey(stack, account, { scopes: ['read'] }));
     expect(await reader.page.getByRole('link', { name: 'Issue', exact: true }).count()).toBe(0);
     await reader.page.evaluate("location.hash = '#/issue'");
-    await reader.page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+    await reader.page.getByText('lacks the scope presign').waitFor();
     await reader.page.context().close();
   });
 });
