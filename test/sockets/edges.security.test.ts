@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { CREATE, codeOf, openSocket, RefusedHandshake, statusOf } from './holder.ts';
+import { closeCode, frame, PING, rawSocket, TEXT } from './raw.ts';
 import { type RealtimeProvider, startRealtimeProvider } from './realtime-provider.ts';
 import { eventsOf, type Json } from './responses-provider.ts';
 
@@ -49,6 +50,14 @@ const isSpent = (url: string): Promise<boolean> =>
     },
     (error) => error instanceof RefusedHandshake && error.code === 'rate_limited',
   );
+
+/** In how many seconds a URL whose quota is spent may be opened. */
+const retryAfter = (url: string): Promise<unknown> =>
+  openSocket(url).then(
+    () => undefined,
+    (error) => error instanceof RefusedHandshake && error.headers['retry-after'],
+  );
+const READ_OF_PINGS = Buffer.concat(Array.from({ length: 10_000 }, () => frame(PING, '')));
 
 /** Sends something on a socket, and on, until the socket closes or a test is over. */
 function flood(send: (done: () => void) => void, isOver: () => boolean): void {
@@ -107,6 +116,32 @@ describe('the read quota of a URL is spent', () => {
     // 64 MB at once, and one answer that was under way.
     expect(asked).toBeLessThanOrEqual(18);
     holder.socket.terminate();
+  });
+
+  test('by reads of pings on all of its sockets, which leave no debt', async () => {
+    asResponses(eventsOf);
+    const url = atStill(await urlOf('/v1/responses'));
+    const raws = await Promise.all(Array.from({ length: 20 }, () => rawSocket(url)));
+    for (const { socket } of raws) socket.write(READ_OF_PINGS);
+    // The first ping of a read is answered.
+    await eventually(async () => raws.every(({ got }) => got().length > 0));
+    expect(await retryAfter(url)).toBe('1');
+    for (const { socket } of raws) socket.destroy();
+  });
+
+  test('by a holder that sends on after the end of its socket, which leaves no debt', async () => {
+    asResponses(eventsOf);
+    const url = atStill(await urlOf('/v1/responses', { max_uses: 1 }));
+    const { socket, got, ended } = await rawSocket(url);
+    const create = (lane: string) => frame(TEXT, JSON.stringify({ ...CREATE, stream_id: lane }));
+    socket.write(Buffer.concat([create('a'), create('b')]));
+    await eventually(async () => closeCode(got()) === 4402);
+    flood(
+      (done) => socket.write(READ_OF_PINGS, () => done()),
+      () => socket.destroyed,
+    );
+    await ended;
+    expect(await retryAfter(url)).toBe('1');
   });
 
   test('not by the answer of a turn, which is paid', async () => {

@@ -95,6 +95,8 @@ const REFUSED_WORK = 8 * 1024;
 const UNSENT_WORK = 64 * 1024;
 
 const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
+/** How many ms of one URL's quota some work takes. */
+export const msOfWork = (work: number): number => (work / URL_WORK_PER_SECOND) * 1_000;
 /** Four seconds' worth at once: a burst of a few of the largest bodies. */
 const BURST_SECONDS = 4;
 /** A session may have many URLs. */

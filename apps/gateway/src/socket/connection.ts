@@ -311,7 +311,6 @@ export class Connection implements Taker {
   }
 
   async #upstreamClosed(code: number, reason: Buffer): Promise<void> {
-    this.#flow.upstreamClosed();
     for (const turn of this.#running()) this.#track(this.#break(turn, 'failure'));
     this.#sideClosed();
     await this.#endings.over();

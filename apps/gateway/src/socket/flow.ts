@@ -1,14 +1,18 @@
 import { WebSocket } from 'ws';
 import type { BodyMemory } from '../share/body-memory.ts';
-import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
+import { msOfWork, type QuotaOwner, type ReadQuota } from '../share/read-quota.ts';
 import { Unfinished } from './unfinished.ts';
 
 /** So many bytes may wait for a peer before the other one is paused. */
 const HIGH_BYTES = 256 * 1024;
+/** The longest head of a frame (RFC 6455 §5.2). */
+const HEAD_BYTES = 14;
 /** Answers to pings, and events that pass at once, wait for a peer that reads. */
 const SMALL_BYTES = 16 * 1024;
 /** The cost of a control frame, and of a message in addition to its bytes: one URL may send 2,048 of them a second. */
 const FRAME_WORK = 8 * 1024;
+/** A socket that owes more has no answers to its pings. One read may hold ten thousand of them. */
+const ANSWERED_WORK = 32 * FRAME_WORK;
 /** A peer that has answered nothing for so many beats is gone. */
 const MISSED_MAX = 2;
 /** Events that pass at once before others get the event loop: one read may hold a thousand of them. */
@@ -35,8 +39,14 @@ export type Taker = {
 type FlowDeps = { readonly readQuota: ReadQuota; readonly bodyMemory: BodyMemory };
 
 /**
- * The messages of a socket: one of the holder at a time, in order and within its read quota; those of the upstream as fast as the holder
- * reads. It makes nothing ahead of time that an idle socket does not need: a gateway has thousands of them.
+ * The messages of a socket: one of the holder at a time, in order; those of the upstream as fast as the holder reads.
+ *
+ * Its rule: a side is read unless something keeps it waiting, and `#readOn` alone resumes it. The holder waits for the message under way, for
+ * the read quota, and for good where there is no memory for its message. The upstream waits for a holder that does not read, and for the quota
+ * where its events draw on it. A paused side adds at most the rest of one read. Its pings and pongs beyond the quota are debt of this socket,
+ * not of its URL, so a flood pauses the socket that it comes by. After the gateway's close frame, messages are dropped unread, and count alike.
+ *
+ * It makes nothing ahead of time that an idle socket does not need: a gateway has thousands of them.
  */
 export class Flow {
   readonly #deps: FlowDeps;
@@ -49,7 +59,12 @@ export class Flow {
   readonly #buffered = { holder: 0, upstream: 0 };
   #atOnce = 0;
   #isFull = false;
+  /** Neither a message of the holder nor an event that draws on the quota is read before it is over. */
   #wait: NodeJS.Timeout | undefined;
+  /** Work beyond the quota, which this socket waits for in addition. */
+  #owed = 0;
+  /** Goes on with the messages that wait. */
+  #goOn: (() => void) | undefined;
 
   constructor(deps: FlowDeps, owner: QuotaOwner, { holder, upstream }: Sides, taker: Taker) {
     this.#deps = deps;
@@ -61,7 +76,7 @@ export class Flow {
         // A close follows each error.
         .on('error', ignore)
         .on('ping', (data: Buffer) => this.#pinged(side, data))
-        .on('pong', () => this.#heardControl(side));
+        .on('pong', () => this.#heardUnpaid(side, FRAME_WORK));
     this.#unfinished = new Unfinished(holder, deps.bodyMemory, owner.id, taker.full);
     holder.on('message', (frame: Buffer, isBinary) => this.#got(frame, isBinary));
     upstream.on('message', (frame: Buffer) => {
@@ -74,9 +89,9 @@ export class Flow {
   toHolder(frame: Buffer): void {
     const { holder, upstream } = this.#sides;
     if (holder.readyState !== WebSocket.OPEN) return;
-    const isSlow = holder.bufferedAmount + frame.length >= HIGH_BYTES;
-    holder.send(frame, TO_HOLDER, isSlow ? () => this.#holderRead() : undefined);
-    if (holder.bufferedAmount >= HIGH_BYTES) upstream.pause();
+    const isSlow = holder.bufferedAmount + frame.length + HEAD_BYTES >= HIGH_BYTES;
+    holder.send(frame, TO_HOLDER, isSlow ? () => this.#readOn() : undefined);
+    if (isSlow && holder.bufferedAmount >= HIGH_BYTES) upstream.pause();
   }
 
   /** Sends to the upstream. Resolves when the system has the bytes. */
@@ -89,33 +104,15 @@ export class Flow {
    * case, because its events may be what the upstream answers.
    */
   draw(side: Side, work: number): void {
-    const { readQuota } = this.#deps;
-    readQuota.take(this.#owner, work);
-    const ms = this.#wait ? 0 : readQuota.waitMs(this.#owner);
-    if (ms === 0) return;
-    const { holder, upstream } = this.#sides;
-    holder.pause();
-    if (side === 'upstream') upstream.pause();
-    this.#wait = setTimeout(() => {
-      this.#wait = undefined;
-      this.#holderRead();
-      if (!this.#waiting && !this.#isFull) holder.resume();
-    }, ms);
+    this.#deps.readQuota.take(this.#owner, work);
+    this.#slowDown(side);
   }
 
   /** Takes nothing more of a holder who has left. */
   drop(): void {
     if (this.#waiting) this.#waiting.length = 0;
     this.#unfinished.release();
-    clearTimeout(this.#wait);
-    this.#wait = undefined;
-    const { upstream } = this.#sides;
-    if (upstream.isPaused) upstream.resume();
-  }
-
-  /** Reads what a holder has sent before its upstream closed. */
-  upstreamClosed(): void {
-    if (!this.#isFull) this.#sides.holder.resume();
+    this.stop();
   }
 
   /** Reads nothing more of the holder, for whose message there is no memory. */
@@ -126,6 +123,7 @@ export class Flow {
 
   /** Asks both sides whether they are there. A side that has not answered before is ended. */
   beat(): void {
+    this.#readOn();
     for (const side of SIDES) {
       const socket = this.#sides[side];
       const waiting = socket.bufferedAmount;
@@ -138,20 +136,48 @@ export class Flow {
     }
   }
 
+  /** Ends all waiting for the quota. */
   stop(): void {
     clearTimeout(this.#wait);
+    this.#owed = 0;
+    this.#waited();
   }
 
-  /** The upstream is read on, unless the holder or the quota keeps it waiting. */
-  #holderRead(): void {
+  /** Resumes each side that nothing keeps waiting. */
+  #readOn(): void {
+    if (this.#wait) return;
     const { holder, upstream } = this.#sides;
+    if (holder.isPaused && !this.#waiting && !this.#isFull) holder.resume();
     const isSlow = holder.bufferedAmount >= HIGH_BYTES && holder.readyState === WebSocket.OPEN;
-    if (upstream.isPaused && !this.#wait && !isSlow) upstream.resume();
+    if (upstream.isPaused && !isSlow) upstream.resume();
+  }
+
+  /** Pauses a side, and the holder, while the quota is spent. */
+  #slowDown(side: Side): void {
+    const ms = this.#wait ? 0 : this.#deps.readQuota.waitMs(this.#owner);
+    if (ms > 0) this.#wait = setTimeout(() => this.#waited(), ms);
+    if (!this.#wait) return;
+    const { holder, upstream } = this.#sides;
+    holder.pause();
+    if (side === 'upstream') upstream.pause();
+  }
+
+  #waited(): void {
+    const ms = msOfWork(this.#owed);
+    this.#owed = 0;
+    this.#wait = ms < 1 ? undefined : setTimeout(() => this.#waited(), ms);
+    if (this.#wait) return;
+    this.#goOn?.();
+    this.#readOn();
   }
 
   #got(frame: Buffer, isBinary: boolean): void {
     this.#missed.holder = 0;
     this.#unfinished.whole();
+    if (this.#sides.holder.readyState !== WebSocket.OPEN) {
+      this.#heardUnpaid('holder', FRAME_WORK + frame.length);
+      return;
+    }
     if (!isBinary && this.#isClear(frame) && this.#taker.passes(frame)) {
       this.#atOnce++;
       this.#sides.upstream.send(frame, TO_UPSTREAM);
@@ -169,8 +195,7 @@ export class Flow {
   }
 
   async #takeAll(first: { readonly frame: Buffer; readonly isBinary: boolean }): Promise<void> {
-    const { holder } = this.#sides;
-    holder.pause();
+    this.#sides.holder.pause();
     this.#waiting = [first];
     for (;;) {
       const next = this.#waiting.shift();
@@ -182,7 +207,7 @@ export class Flow {
     }
     this.#waiting = undefined;
     this.#atOnce = 0;
-    if (!this.#wait && !this.#isFull) holder.resume();
+    this.#readOn();
   }
 
   /** A message takes memory of bodies until the upstream has it, or it is refused. */
@@ -199,22 +224,28 @@ export class Flow {
 
   /** Waits until the URL may send again, and lets others have the event loop: one read may hold thousands of messages. */
   #rest(): Promise<void> {
-    const ms = this.#deps.readQuota.waitMs(this.#owner);
+    if (this.#sides.holder.readyState !== WebSocket.CLOSED) this.#slowDown('holder');
     return new Promise((resolve) => {
-      if (ms === 0) setImmediate(resolve);
-      else setTimeout(resolve, ms);
+      if (this.#wait) this.#goOn = resolve;
+      else setImmediate(resolve);
     });
   }
 
   #pinged(side: Side, data: Buffer): void {
-    this.#heardControl(side);
+    this.#heardUnpaid(side, FRAME_WORK);
     const socket = this.#sides[side];
-    if (socket.readyState === WebSocket.OPEN && socket.bufferedAmount < SMALL_BYTES) socket.pong(data);
+    if (socket.readyState !== WebSocket.OPEN || this.#owed > ANSWERED_WORK) return;
+    if (socket.bufferedAmount < SMALL_BYTES) socket.pong(data);
   }
 
-  #heardControl(side: Side): void {
+  /** Work beyond the quota is no debt of the URL: one read of pings would keep all of its sockets waiting for seconds. */
+  #heardUnpaid(side: Side, work: number): void {
     this.#missed[side] = 0;
-    this.draw(side, FRAME_WORK);
+    const { readQuota } = this.#deps;
+    const isSpent = this.#wait !== undefined || readQuota.waitMs(this.#owner) > 0;
+    if (isSpent) this.#owed += work;
+    else readQuota.take(this.#owner, work);
+    this.#slowDown(side);
   }
 }
 
