@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -190,6 +191,34 @@ describe('messages that an upstream does not read', () => {
       for (let i = 0; i < 30; i++) await next(({ type }) => type === 'response.completed', 60_000);
     expect(await codeOfTurn(TURN(0))).toBe('response.completed');
     for (const { socket } of stuck) socket.close();
+  });
+});
+
+describe('a short message for which there is no memory', () => {
+  const MEMORY = { maxHeldBodyBytes: 4 * 1024, maxBodyBytes: 4 * 1024 };
+  const LONGER = { ...CREATE, input: 'x'.repeat(6_000) };
+  const open = async (more: object = {}, path = '/v1/responses') => {
+    const gateway = await stack.addGateway({ ...MEMORY, ...more });
+    return openSocket((await urlOf(path)).replace(stack.gatewayUrls[0] ?? '', gateway));
+  };
+
+  test('is refused by its stream_id, and the next one passes', async () => {
+    asResponses(eventsOf);
+    const holder = await open();
+    holder.send({ ...LONGER, stream_id: 'a' });
+    expect(await holder.next('error')).toMatchObject({ error: { code: 'overloaded' }, stream_id: 'a' });
+    expect(await holder.turn()).toMatchObject({ type: 'response.completed' });
+    holder.socket.close();
+  });
+
+  test('ends the socket where its refusal cannot be reported', async () => {
+    asResponses(eventsOf);
+    const write = (line: string) => {
+      if (line.includes('overloaded')) throw new Error('no space is left for logs');
+    };
+    const holder = await open({ log: pino({ level: 'debug' }, { write }) });
+    holder.send(LONGER);
+    expect((await holder.closed).code).toBe(1011);
   });
 });
 

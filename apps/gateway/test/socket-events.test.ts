@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Running } from '../src/socket/dialect.ts';
 import { responsesDialect } from '../src/socket/responses.ts';
 
-const { read, hear } = responsesDialect;
+const { read, labelOf, hear } = responsesDialect;
 
 /** An event as JSON. Undefined: it cannot be read. */
 const parsed = (text: Buffer): Record<string, unknown> | undefined => {
@@ -52,7 +52,8 @@ describe('whatever a holder sends', () => {
         expect(['turn', 'refused']).toContain(asked.is);
         if (asked.is !== 'turn') return;
         turns++;
-        const { body, lane, withBody } = asked.create;
+        const { body, lane, label, withBody } = asked.create;
+        expect(labelOf(frame)).toBe(label);
         const sent = JSON.parse(withBody(Buffer.from('{"model":"judged"}'), 'r').toString());
         expect([sent.type, sent.stream_id ?? '', sent.model]).toEqual(['response.create', lane, 'judged']);
         const event = parsed(frame);

@@ -110,3 +110,15 @@ test('a type is found wherever it is in an event, and no other text is taken for
     expect(looks(frame)).toBe(true);
   }
 });
+
+test.each(['mine', '', 'é"\\', 'x'.repeat(600)])(
+  'an event that is refused unread has its event_id %j',
+  (id) => {
+    const read = dialect.read(Buffer.from(JSON.stringify({ type: 'unknown', event_id: id })));
+    expect(read).toMatchObject({ is: 'refused' });
+    for (const rest of [{}, { item: { event_id: 'another' } }, { audio: 'x'.repeat(100_000) }]) {
+      const frame = Buffer.from(JSON.stringify({ ...rest, type: 'unknown', event_id: id }));
+      expect(dialect.labelOf(frame)).toBe('label' in read && read.label);
+    }
+  },
+);

@@ -97,14 +97,22 @@ export class Connection implements Taker {
     this.endWith({ code: 1001, refusal: STOPPING });
   }
 
-  noRoom(): void {
-    if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(NO_ROOM, '');
+  noRoom(frame: Buffer): void {
+    this.#refuseRoom(() => this.#own.dialect.labelOf(frame));
+  }
+
+  #refuseRoom(label: () => string): void {
+    try {
+      if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(NO_ROOM, label());
+    } catch (error) {
+      this.#failedHere(error as Error);
+    }
   }
 
   /** It is read no further. */
   readonly full = (): void => {
     this.#flow.stopReading();
-    this.noRoom();
+    this.#refuseRoom(() => '');
     this.endWith({ code: 1013, refusal: NO_ROOM });
   };
 

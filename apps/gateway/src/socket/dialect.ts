@@ -10,6 +10,8 @@ export type SocketDialect = {
   readonly due?: (isRunning: (lane: string) => boolean) => Create | undefined;
   /** Reads an event of the holder. */
   readonly read: (frame: Buffer) => Asked | Promise<Asked>;
+  /** Names an event that is refused unread, as `label` of `read` does. It takes one look, and next to no memory. */
+  readonly labelOf: (frame: Buffer) => string;
   /** Reads an event of the upstream. */
   readonly hear: <T extends Running>(frame: Buffer, running: readonly T[]) => Heard<T>;
   /** Writes a refusal as the API writes its own errors. `label` is that of the event which is refused. */

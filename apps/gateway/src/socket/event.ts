@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { isJsonObject, isModest, type JsonObject, readJson } from '@presign/schema';
+import { isJsonObject, isModest, type JsonObject, readJson, scanJson } from '@presign/schema';
 import { MODEST } from '../llm/body.ts';
+
+/** Bounds of a holder's event, which is looked through on the event loop. */
+export const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
 /** An event as JSON. Undefined: it is no JSON object. */
 export function readEvent(frame: Buffer): JsonObject | undefined {
@@ -11,6 +14,18 @@ export function readEvent(frame: Buffer): JsonObject | undefined {
 
 /** Whether an event may be parsed: the JSON of a large one that has very many parts is not. */
 export const isReadable = (frame: Buffer): boolean => frame.length <= LARGE_BYTES || isModest(frame, MODEST);
+
+/** A short text at the top of an event, of which nothing else is parsed. Undefined: it has none, or may not be read. */
+export function textAt(frame: Buffer, name: string): string | undefined {
+  const scan = scanJson(frame, MOST);
+  const at = 'members' in scan ? scan.members.find((each) => each.name === name) : undefined;
+  if (at === undefined || at.end - at.valueAt > TEXT_BYTES) return undefined;
+  const value = readJson(frame.subarray(at.valueAt, at.end))?.value;
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** A name of 512 characters, each of which may be escaped. */
+const TEXT_BYTES = 4 * 1024;
 
 const LARGE_BYTES = 64 * 1024;
 

@@ -31,7 +31,7 @@ export type Taker = {
   /** Takes a message of the upstream. */
   readonly hear: (frame: Buffer) => void;
   /** There is no memory for a message of the holder, which is dropped. */
-  readonly noRoom: () => void;
+  readonly noRoom: (frame: Buffer) => void;
   /** There is no memory for a message of the holder that is not whole yet. */
   readonly full: () => void;
 };
@@ -214,7 +214,7 @@ export class Flow {
   async #takeInRoom(frame: Buffer, isBinary: boolean): Promise<void> {
     const memory = this.#deps.bodyMemory.newReservation();
     memory.belongsTo(this.#owner.id);
-    if (!memory.reserve(frame.length)) return this.#taker.noRoom();
+    if (!memory.reserve(frame.length)) return this.#taker.noRoom(frame);
     try {
       await this.#taker.take(frame, isBinary);
     } finally {

@@ -21,9 +21,6 @@ const FIELDS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   ),
 );
 
-/** An event is looked through on the event loop. */
-export const MOST = { depth: 200, parts: 20_000, members: 1_000 };
-
 export const isFreeEvent = (type: unknown): boolean => typeof type === 'string' && Object.hasOwn(FREE, type);
 
 /** Why an event is not sent on: it is not known, or has a field that its kind has not. */

@@ -25,8 +25,8 @@ import { tooLarge } from '../http/body.ts';
 import { namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
-import { lookFor, newId, readEvent } from './event.ts';
-import { isFreeEvent, isSound, MOST, problemOf } from './realtime-events.ts';
+import { lookFor, MOST, newId, readEvent, textAt } from './event.ts';
+import { isFreeEvent, isSound, problemOf } from './realtime-events.ts';
 
 /** A session of OpenAI's Realtime. */
 export type RealtimeSession = {
@@ -94,6 +94,11 @@ export class RealtimeDialect implements SocketDialect {
 
   isPlain(frame: Buffer): boolean {
     return frame.length <= (this.#session.maxBodyBytes ?? frame.length) && isSound(frame);
+  }
+
+  /** The `event_id` of an event. */
+  labelOf(frame: Buffer): string {
+    return (textAt(frame, 'event_id') ?? '').slice(0, LABEL_MAX);
   }
 
   read(frame: Buffer): Asked {

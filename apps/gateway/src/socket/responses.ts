@@ -3,7 +3,7 @@ import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } f
 import { NameTree, namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
-import { lookFor, readEvent } from './event.ts';
+import { lookFor, MOST, readEvent, textAt } from './event.ts';
 
 /**
  * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, and next to it fields that only sockets have.
@@ -15,8 +15,6 @@ const LANE = /^[\w.:-]{1,128}$/;
 /** Fields that only the event has. No other spelling of them passes. */
 const OWN = ['type', 'stream_id', 'generate'] as const;
 const NAMES = new NameTree(OWN.map((name) => [name]));
-/** An event is looked through on the event loop. A body with more parts is for a POST, which a worker reads. */
-const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
 /**
  * Reads an event of a holder. Only `response.create` is served: other events are unknown, or start work outside of a turn. The bytes of its
@@ -45,6 +43,12 @@ function read(frame: Buffer): Asked {
   const body = bodyOf(frame, scan);
   const withBody = (planned: Buffer) => joinObjects(envelope, planned);
   return { is: 'turn', create: { lane, label: lane, body, withBody } };
+}
+
+/** The `stream_id` of an event. */
+function labelOf(frame: Buffer): string {
+  const lane = textAt(frame, 'stream_id') ?? '';
+  return LANE.test(lane) ? lane : '';
 }
 
 const MANY_PARTS: Refusal = {
@@ -180,4 +184,4 @@ const TURN_RUNS: Refusal = {
   message: 'A response of this stream is under way. Wait for its end, or use another stream_id.',
 };
 
-export const responsesDialect: SocketDialect = { read, hear, errorEvent, busy: TURN_RUNS };
+export const responsesDialect: SocketDialect = { read, labelOf, hear, errorEvent, busy: TURN_RUNS };
