@@ -78,6 +78,17 @@ describe('a response', () => {
     });
   });
 
+  test('reads the last of a long conversation, so that its usage is within the window', async () => {
+    const { set, say, turn } = await open();
+    const text = { output_modalities: ['text'], max_output_tokens: 1 };
+    for (let i = 0; i < 4; i++) say('word'.repeat(10_000));
+    const { response } = await turn(text);
+    expect(response).toMatchObject({ usage: { input_tokens: 20_000 } });
+    await set({ instructions: 'word'.repeat(40_000) });
+    const next = await turn(text);
+    expect(next.response).toMatchObject({ usage: { input_tokens: 32_768 - 4_096 } });
+  });
+
   test('in sound has words and a tone for each, 50 ms a token, and is read again by the next one', async () => {
     const { say, turn } = await open();
     say('hi');

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { countTokens, piecesOf, SANDBOX_SAYS } from './reply.ts';
+import { countTokens, piecesOf, SANDBOX_SAYS, SANDBOX_VOICE } from './reply.ts';
 import { msOf, tone } from './sound.ts';
 
 // The shapes of `openai` 7.59, resources/realtime (2026-11-29).
@@ -128,12 +128,19 @@ const sum = (all: readonly Tokens[]): Tokens =>
     audio: 0,
   });
 
-/** The whole conversation is read again for each response. */
-const inputOf = ({ instructions = '', tools = [] }: z.infer<typeof Response>, items: readonly Item[]) =>
-  sum([
-    ...items,
-    { text: countTokens([instructions, ...tools.map((each) => JSON.stringify(each))]), audio: 0 },
-  ]);
+/** The conversation is read again for each response: its last items, as far as the window has room for them and for the longest answer. */
+function inputOf({ instructions = '', tools = [] }: z.infer<typeof Response>, items: readonly Item[]) {
+  const asked = countTokens([instructions, ...tools.map((each) => JSON.stringify(each))]);
+  let read: Tokens = { text: Math.min(asked, MOST_INPUT), audio: 0 };
+  for (const item of items.toReversed()) {
+    const more = sum([read, item]);
+    if (more.text + more.audio > MOST_INPUT) break;
+    read = more;
+  }
+  return read;
+}
+
+const MOST_INPUT = SANDBOX_VOICE.facts.window - SANDBOX_VOICE.facts.output;
 
 const usageOf = (input: Tokens, output: Tokens): object => ({
   total_tokens: input.text + input.audio + output.text + output.audio,
