@@ -166,6 +166,11 @@ describe('a providers file', () => {
     ['a negative price', priced({ output: -1 }), 'acme.pricing.x.output'],
     ['a price beyond exact integers', priced({ output: 2 ** 53 }), 'acme.pricing.x.output'],
     ['a window of a built-in', { groq: { context_windows: { x: 1 } } }, 'groq.context_windows'],
+    [
+      'an output above its window',
+      acme({ context_windows: { x: { window: 8, output: 9 } } }),
+      'acme.context_windows.x.output: expected at most the window',
+    ],
     ['a window of nothing', acme({ context_windows: { x: 0 } }), 'acme.context_windows.x'],
     [
       'a window that is no count',

@@ -125,7 +125,12 @@ const DEPLOYMENTS_MAX = 1_000;
 const tokens = z.int('expected a whole number of tokens').min(1, 'expected at least 1');
 
 /** The window of a model, and the most that it writes. A model thinks unless it is known not to. */
-const modelWindow = z.strictObject({ window: tokens, output: tokens, thinks: z.boolean().default(true) });
+const modelWindow = z
+  .strictObject({ window: tokens, output: tokens, thinks: z.boolean().default(true) })
+  .refine(({ window, output }) => output <= window, {
+    path: ['output'],
+    message: 'expected at most the window, which has room for both input and output',
+  });
 
 const namedPlace = z
   .string()
