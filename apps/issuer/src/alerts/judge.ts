@@ -43,20 +43,26 @@ export function judge(
 ): { readonly turns: readonly Turn[]; readonly after: Standing } {
   const turns: Turn[] = [];
   let { isFiring, heldWindow, heldAt } = before;
+  let held = past.find(({ window }) => window === heldWindow);
   const holds = (reading: Reading, at: number) => {
     const isNext = restMs === 0 && reading.window > heldWindow;
-    if (isFiring && isNext) turns.push({ type: 'resolved', reading });
+    // Its end resolved the window before, so the message has the last figure of that one.
+    if (isFiring && isNext) turns.push({ type: 'resolved', reading: held });
     if (!isFiring || isNext) turns.push({ type: 'fired', reading });
     isFiring = true;
+    held = reading;
     heldWindow = Math.max(heldWindow, reading.window);
     heldAt = at;
   };
-  for (const each of past)
-    if (each.holds && each.window > heldWindow) holds(each, each.endsAt?.getTime() ?? nowMs);
-  if (present?.holds) holds(present, nowMs);
-  else if (isFiring && nowMs - heldAt >= restMs) {
-    turns.push({ type: 'resolved', reading: present });
+  const resolves = (reading: Reading | undefined) => {
+    turns.push({ type: 'resolved', reading });
     isFiring = false;
+  };
+  for (const each of past.filter(({ window }) => window > before.heldWindow)) {
+    if (each.holds) holds(each, each.endsAt?.getTime() ?? nowMs);
+    else if (isFiring && restMs === 0) resolves(each);
   }
+  if (present?.holds) holds(present, nowMs);
+  else if (isFiring && nowMs - heldAt >= restMs) resolves(present);
   return { turns, after: { isFiring, heldWindow, heldAt } };
 }
