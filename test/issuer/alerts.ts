@@ -2,6 +2,7 @@ import { checkAlerts } from '@presign/issuer';
 import { type AlertAnswer, type AlertFiring, alertAnswer, alertFiringPage } from '@presign/schema';
 import { alerts } from '@presign/schema/alert-tables';
 import { eq, sql } from 'drizzle-orm';
+import { pino } from 'pino';
 import { expect } from 'vitest';
 import type { Stack } from '../harness/stack.ts';
 import { addAccount, addApiKey } from './accounts.ts';
@@ -41,10 +42,10 @@ export async function firingsOf(of: Owner, id: string): Promise<AlertFiring[]> {
 }
 
 /** Lets an alert be due, and so many issuers evaluate at the same time until none is due. */
-export async function evaluate({ db }: Stack, id: string, issuers = 1): Promise<void> {
+export async function evaluate({ db, redis }: Stack, id: string, issuers = 1): Promise<void> {
   await db.update(alerts).set({ dueAt: sql`now() - interval '1 day'` }).where(eq(alerts.id, id));
   const run = async () => {
-    const check = checkAlerts(db);
+    const check = checkAlerts({ db, redis, log: pino({ level: 'silent' }) });
     while (await check());
   };
   await Promise.all(Array.from({ length: issuers }, run));

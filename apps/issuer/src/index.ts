@@ -1,4 +1,5 @@
 export { checkAlerts, forgetFirings } from './alerts/check-alerts.ts';
+export { readFigures } from './alerts/read-figures.ts';
 export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
 export type { IssuerDeps } from './deps.ts';

@@ -141,7 +141,7 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
     everyMs: idleMs,
     run: () => goOnRevoking(deps),
   },
-  { work: 'alerts', problem: 'an alert is not evaluated', everyMs: idleMs, run: checkAlerts(deps.db) },
+  { work: 'alerts', problem: 'an alert is not evaluated', everyMs: idleMs, run: checkAlerts(deps) },
   {
     work: 'old_firings',
     problem: 'old firings of alerts are not deleted',

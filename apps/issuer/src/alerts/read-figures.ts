@@ -3,17 +3,18 @@ import { sharedBudgets } from '@presign/schema/budget-tables';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
 import type { TextRow, Transaction } from '@presign/service/database';
-import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { Temporal } from 'temporal-polyfill';
 import { windowsFrom } from '../budgets/calendars.ts';
 import { outcomeInSql } from '../usage/outcome-in-sql.ts';
 import { divideAsked, findMarks, selectUsage } from '../usage/sum-calls.ts';
 import type { Reading, Readings } from './judge.ts';
 
-/** The account of an alert, and the time of which its figures are wanted. */
+/** The account of an alert, and the moment of which its figures are wanted: the ledger has all calls that settled before. */
 export type Asked = {
   readonly accountId: string;
   readonly nowMs: number;
-  /** When the alert was evaluated last. Undefined: it is new, and only the present window counts. */
+  /** That moment of the evaluation before. Undefined: the alert is new, and only the present window counts. */
   readonly checkedMs: number | undefined;
 };
 
@@ -58,9 +59,9 @@ async function readBudget(
         or(isNull(budgets.endsAt), gt(budgets.endsAt, new Date(checkedMs - LATE_MS))),
       ),
     )
-    .orderBy(asc(budgets.startsAt))
+    .orderBy(desc(budgets.startsAt))
     .limit(WINDOWS_MAX);
-  const readings = rows.flatMap(({ window }) => readingOf(window, percent));
+  const readings = rows.toReversed().flatMap(({ window }) => readingOf(window, percent));
   const isOver = ({ endsAt }: Reading) => endsAt !== null && endsAt.getTime() <= nowMs;
   return { past: readings.filter(isOver), present: readings.find((each) => !isOver(each)) };
 }
@@ -93,6 +94,8 @@ type Bounds = { readonly from: number; readonly to: number };
 
 /** Windows that one evaluation reads at most, those of a long pause included. */
 const WINDOWS_MAX = 26;
+/** Past windows are read for so long, the newest first. Older ones are left out. */
+const READING_MAX_MS = 10_000;
 const ABOUT_MS = { hour: HOUR_MS, day: DAY_MS } as const;
 
 async function readSpend(
@@ -103,16 +106,15 @@ async function readSpend(
 ): Promise<Readings> {
   const about = ABOUT_MS[asked.window];
   const since = checkedMs === undefined ? nowMs : checkedMs - about;
+  const oldest = Math.max(since, nowMs - (WINDOWS_MAX - 2) * about);
   const readings: Reading[] = [];
-  for (const { from, to } of windowsBetween(
-    asked,
-    Math.max(since, nowMs - (WINDOWS_MAX - 2) * about),
-    nowMs,
-  )) {
+  const began = performance.now();
+  for (const { from, to } of windowsBetween(asked, oldest, nowMs).toReversed()) {
+    if (readings.length > 0 && performance.now() - began > READING_MAX_MS) break;
     const threshold = await thresholdOf({ from, to });
     const value = await spentBetween(tx, accountId, { from, to });
     const bounds = { window: from, startsAt: new Date(from), endsAt: new Date(to) };
-    readings.push({ ...bounds, value, threshold, holds: value >= threshold });
+    readings.unshift({ ...bounds, value, threshold, holds: value >= threshold });
   }
   return { past: readings.slice(0, -1), present: readings.at(-1) };
 }
@@ -134,7 +136,7 @@ function windowsBetween(
   return windows;
 }
 
-/** The mean of the days before a day, or of the same hour of the days before. Days without a call count as 0. */
+/** The mean of the days before a day, or of the same hour of the days before in the time zone. Days without a call count as 0. */
 async function meanBefore(
   tx: Transaction,
   asked: SpendWindow,
@@ -146,9 +148,12 @@ async function meanBefore(
     const days = windowsBetween(asked, from - JUMP_WINDOWS * DAY_MS, from - 1).slice(-JUMP_WINDOWS);
     return (await spentBetween(tx, accountId, { from: days[0]?.from ?? from, to: from })) / JUMP_WINDOWS;
   }
+  const begin = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(asked.time_zone);
   let sum = 0;
-  for (let day = 1; day <= JUMP_WINDOWS; day++)
-    sum += await spentBetween(tx, accountId, { from: from - day * DAY_MS, to: to - day * DAY_MS });
+  for (let days = 1; days <= JUMP_WINDOWS; days++) {
+    const start = begin.subtract({ days }).epochMilliseconds;
+    sum += await spentBetween(tx, accountId, { from: start, to: start + (to - from) });
+  }
   return sum / JUMP_WINDOWS;
 }
 
@@ -164,7 +169,7 @@ async function spentBetween(tx: Transaction, accountId: string, { from, to }: Bo
 
 /** Calls of an account that one evaluation reads at most, the newest ones. */
 const CALLS_MAX = 20_000;
-/** A longer pause of all issuers is not made up for. */
+/** A longer pause is not made up for. */
 const PAUSE_MAX_MS = DAY_MS;
 
 const FAULTS = sql.raw(OF_PROVIDER_OR_GATEWAY.map((name) => `'${name}'`).join(', '));
@@ -179,20 +184,25 @@ async function readErrors(
   const length = minutes * MINUTE_MS;
   const begin = nowMs - length;
   const since =
-    checkedMs === undefined ? begin : Math.max(Math.min(checkedMs, begin) - length, nowMs - PAUSE_MAX_MS);
+    checkedMs === undefined || checkedMs >= begin ? begin : sinceInPause(checkedMs, nowMs, length);
   const at = (ms: number) => sql`${new Date(ms).toISOString()}::timestamptz`;
   const newest = sql`select ${ledger.settledAt} as settled_at, ${ledger.provider} as provider, ${outcomeInSql} as outcome from ${ledger}
-    where ${ledger.accountId} = ${accountId} and ${ledger.settledAt} >= ${at(since)} order by ${ledger.settledAt} desc limit ${CALLS_MAX}`;
+    where ${ledger.accountId} = ${accountId} and ${ledger.settledAt} between ${at(since)} and ${at(nowMs)}
+    order by ${ledger.settledAt} desc limit ${CALLS_MAX}`;
   const rows = await tx.execute<TextRow>(sql`
+    with newest as materialized (${newest})
     select (floor(extract(epoch from settled_at) / ${minutes * 60}))::bigint::text as piece, (settled_at >= ${at(begin)})::text as present,
-      count(*)::text as calls, (count(*) filter (where outcome in (${FAULTS})))::text as failed
-    from (${newest}) as newest where outcome not in (${NO_CALLS}) ${provider === undefined ? sql`` : sql`and provider = ${provider}`}
+      count(*)::text as calls, (count(*) filter (where outcome in (${FAULTS})))::text as failed,
+      (select count(*) from newest)::text as all_calls, (select extract(epoch from min(settled_at)) * 1000 from newest)::text as oldest
+    from newest where outcome not in (${NO_CALLS}) ${provider === undefined ? sql`` : sql`and provider = ${provider}`}
     group by 1, 2`);
   const counted = rows.map((row) => ({
     window: Number(row['piece']) * length,
     isPresent: row['present'] === 'true',
     calls: Number(row['calls']),
     failed: Number(row['failed']),
+    // A piece that begins before the oldest call read lacks calls.
+    isWhole: Number(row['all_calls']) < CALLS_MAX || Number(row['piece']) * length > Number(row['oldest']),
   }));
   const reading = (some: typeof counted, window: number, from: number): Reading => {
     const [calls, failed] = [sum(some, 'calls'), sum(some, 'failed')];
@@ -201,23 +211,27 @@ async function readErrors(
     return { ...bounds, value, threshold: percent, holds: calls >= least && value >= percent };
   };
   const current = Math.floor(nowMs / length) * length;
-  const windows = [...new Set(counted.map(({ window }) => window))]
-    .filter((window) => window < current)
-    .sort((a, b) => a - b);
-  const past = windows.map((each) =>
-    reading(
-      counted.filter(({ window }) => window === each),
-      each,
-      each,
-    ),
-  );
+  const pieces = counted.filter(({ window, isWhole }) => isWhole && window >= since && window < current);
+  const past = [...new Set(pieces.map(({ window }) => window))]
+    .sort((a, b) => a - b)
+    .map((each) =>
+      reading(
+        pieces.filter(({ window }) => window === each),
+        each,
+        each,
+      ),
+    );
   const present = reading(
     counted.filter(({ isPresent }) => isPresent),
     current,
     begin,
   );
-  return { past: checkedMs === undefined ? [] : past, present };
+  return { past, present };
 }
+
+/** Where the pieces begin that were in no evaluation: with the piece of the evaluation before. */
+const sinceInPause = (checkedMs: number, nowMs: number, length: number): number =>
+  Math.max(Math.floor(checkedMs / length) * length, Math.ceil((nowMs - PAUSE_MAX_MS) / length) * length);
 
 const sum = <Name extends string>(rows: readonly Readonly<Record<Name, number>>[], name: Name): number =>
   rows.reduce((total, row) => total + row[name], 0);
