@@ -8,7 +8,7 @@ export type Settings = {
   readonly fetch: Fetch;
   readonly maxRetries: number;
   readonly timeoutMs: number;
-  readonly onAttempt: ((attempt: Attempt) => void) | undefined;
+  readonly onAttempt: ((attempt: Attempt) => unknown) | undefined;
 };
 
 /** One attempt of a request. It has no value of the request: no key, id, URL or body. */
@@ -90,7 +90,8 @@ export async function sendRequest(settings: Settings, request: Request): Promise
 /** A hook that fails must not lose the answer, such as a URL that was issued. */
 function report({ onAttempt }: Settings, attempt: Attempt): void {
   try {
-    onAttempt?.(attempt);
+    // One that is asynchronous is not awaited.
+    Promise.resolve(onAttempt?.(attempt)).catch(() => {});
   } catch {}
 }
 
