@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { connectRedis } from '@presign/limits';
 import type { AccountAnswer, NewAccountAnswer, NewApiKeyAnswer, VirtualKeyAnswer } from '@presign/schema';
+import { alerts } from '@presign/schema/alert-tables';
 import { credentials, virtualKeys } from '@presign/schema/tables';
+import { webhooks } from '@presign/schema/webhook-tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -207,6 +209,25 @@ test('a deleted account is refused for good, and the keys of its virtual keys ar
   expect(await shown(account.id)).toEqual(deleted);
   expect(await outcomes(url)).toEqual(SUSPENDED);
   refused(await ask('DELETE', `/${randomUUID()}`), 'not_found');
+});
+
+test('the endpoints of a deleted account keep no secret, such as the URL of Slack, and its alerts are gone', async () => {
+  const { id, api_key } = await newAccount();
+  const of = { ...stack, apiKey: api_key.key };
+  const endpoint = { format: 'slack', url: `${upstream.url}/services/T0/B0/secret` };
+  const { id: webhook } = read<{ id: string }>(await send(of, { path: '/v1/webhooks', body: endpoint }), 201);
+  const signed = read<{ id: string }>(
+    await send(of, { path: '/v1/webhooks', body: { url: upstream.url } }),
+    201,
+  );
+  read(await send(of, { path: `/v1/webhooks/${signed.id}/rotate-secret` }));
+  const alert = { name: 'Spend', webhook, condition: { spend: { window: 'day', amount: 1 } } };
+  read(await send(of, { path: '/v1/alerts', body: alert }), 201);
+  expect((await ask('DELETE', `/${id}`)).status).toBe(204);
+  const rows = await stack.db.select().from(webhooks).where(eq(webhooks.accountId, id));
+  const erased = { sealed: '', previousSealed: null, disabledAt: expect.any(Date) };
+  expect(rows).toMatchObject([erased, erased]);
+  expect(await stack.db.$count(alerts, eq(alerts.accountId, id))).toBe(0);
 });
 
 describe('the scope operator', () => {

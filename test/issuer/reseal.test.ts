@@ -85,7 +85,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     const rows = [
       ...(await stack.db.select().from(credentials).where(ne(credentials.sealed, ''))),
       ...(await stack.db.select().from(oauthTokens)),
-      ...(await stack.db.select().from(webhooks)),
+      ...(await stack.db.select().from(webhooks).where(ne(webhooks.sealed, ''))),
       ...(await stack.db.select({ sealed: webhooks.previousSealed }).from(webhooks)),
     ];
     const sealed = rows.flatMap((row) => row.sealed ?? []);
@@ -118,6 +118,11 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
       ...{ sealed: sealSecret('whsec_now'), previousSealed: sealSecret('whsec_before') },
       disabledAt: new Date(),
     });
+    // As of a deleted account.
+    const erased = { sealed: '', disabledAt: new Date() };
+    await stack.db
+      .insert(webhooks)
+      .values({ id: randomUUID(), accountId, url: 'https://example.com', events: null, ...erased });
     const { id } = await createVirtualKey(stack, { name: 'deleted' });
     await askVirtualKeys(stack, 'DELETE', `/${id}`);
     return { bundleUrl, oauthId, webhookId };

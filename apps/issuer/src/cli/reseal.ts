@@ -291,7 +291,7 @@ function webhookSecrets(what: string, field: 'sealed' | 'previousSealed'): Place
       const rows = await db
         .select({ id, accountId, sealed })
         .from(webhooks)
-        .where(and(gt(id, after), isNotNull(sealed), isStale(sealed, prefix)))
+        .where(and(gt(id, after), isNotNull(sealed), ne(sealed, ''), isStale(sealed, prefix)))
         .orderBy(asc(id))
         .limit(most);
       return rows.map((row) => ({ ...row, context: webhookContext(row.accountId, row.id) }));

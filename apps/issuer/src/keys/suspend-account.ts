@@ -1,8 +1,10 @@
 import type { RedisClient } from '@presign/limits';
 import { type AuditAction, idParams, type Pending, RefusedError } from '@presign/schema';
+import { alerts } from '@presign/schema/alert-tables';
 import { accounts, credentials, virtualKeys } from '@presign/schema/tables';
+import { webhooks } from '@presign/schema/webhook-tables';
 import type { Database, Transaction } from '@presign/service/database';
-import { and, eq, inArray, isNull } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { recordChange } from '../events/audit-log.ts';
 import { applyChange, queueAccount, queueCredential } from '../grants/pending-changes.ts';
@@ -45,14 +47,14 @@ export const resumeAccount = route(
       change(deps, by, params.id, RESUME),
 );
 
-/** `DELETE /v1/accounts/{id}`: suspends it for good, and erases the keys of its virtual keys. Usage and ledger stay. */
+/** `DELETE /v1/accounts/{id}`: suspends it for good, and erases its secrets and its alerts. Usage and ledger stay. */
 export const deleteAccount = route(
   {
     method: 'delete',
     path: '/v1/accounts/{id}',
     summary: 'Delete an account',
     description:
-      'As a suspension without an end. The provider keys of its virtual keys are erased. Its usage and its calls are kept.',
+      'As a suspension without an end. The provider keys of its virtual keys and the secrets of its webhook endpoints are erased, and its alerts deleted. Its usage and its calls are kept.',
     scope: 'operator',
     params: idParams,
     pending: true,
@@ -82,6 +84,7 @@ export const END: StateChange = {
   action: 'account.deleted',
   next: async (tx, { id, suspendedAt, deletedAt }, now) => {
     await eraseVirtualKeys(tx, id, now);
+    await endWebhooks(tx, id, now);
     return { suspendedAt: suspendedAt ?? now, deletedAt: deletedAt ?? now };
   },
   isRepeatable: true,
@@ -137,4 +140,17 @@ async function eraseVirtualKeys(tx: Transaction, accountId: string, now: Date): 
   if (ids.length === 0) return;
   await tx.update(credentials).set({ revokedAt: now, sealed: '' }).where(inArray(credentials.id, ids));
   for (const id of ids) await queueCredential(tx, id);
+}
+
+/** Deletes the alerts of an account, and disables its endpoints without their secrets: whoever has the URL of a Slack endpoint can post there. */
+async function endWebhooks(tx: Transaction, accountId: string, now: Date): Promise<void> {
+  // Alerts before endpoints, as an evaluation locks them.
+  await tx.delete(alerts).where(eq(alerts.accountId, accountId));
+  await tx
+    .update(webhooks)
+    .set({
+      ...{ sealed: '', previousSealed: null, previousUntil: null },
+      disabledAt: sql`coalesce(${webhooks.disabledAt}, ${now.toISOString()}::timestamptz)`,
+    })
+    .where(eq(webhooks.accountId, accountId));
 }
