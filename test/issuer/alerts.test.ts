@@ -4,6 +4,7 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
+import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import {
@@ -402,6 +403,19 @@ test('a test goes to the endpoint at once, and leaves the state', async () => {
   expect(endpoint.events()).toMatchObject([{ type: 'alert.fired', data: { name: 'Tried', test: true } }]);
   expect((await deliveriesOf(of, endpoint))[0]).toMatchObject({ type: 'alert.fired' });
   expect(await firingsOf(of, alert.id)).toEqual([]);
+});
+
+test('a test meets the deletion of its endpoint: the endpoint is not found', async () => {
+  const { of, endpoint } = await withEndpoint();
+  const alert = await createAlert(of, { condition: ofDay(), webhook: endpoint.id });
+  const tested = await stack.db.transaction(async (tx) => {
+    await tx.delete(webhooks).where(eq(webhooks.id, endpoint.id));
+    const sent = send(of, { path: `/v1/alerts/${alert.id}/test` });
+    await othersWait(stack, tx);
+    return { sent };
+  });
+  const { status, text } = await tested.sent;
+  expect([404, 400], text).toContain(status);
 });
 
 test.each([

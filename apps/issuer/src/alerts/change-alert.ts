@@ -18,7 +18,7 @@ import type { Actor, IssuerEnv } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { describeDelivery, refuseDisabled } from '../webhooks/deliveries.ts';
-import { findWebhook } from '../webhooks/endpoints.ts';
+import { lockWebhook } from '../webhooks/endpoints.ts';
 import { auditedFields, checkNamed, describeAlert, findAlert, isOwnAlert } from './alerts.ts';
 import { firedEvent, turnAlert } from './turn-alert.ts';
 
@@ -115,7 +115,7 @@ export const testAlert = route(
           const alert = await findAlert(tx, by.accountId, params.id);
           if (alert.webhookId === null)
             throw new RefusedError({ code: 'invalid_request', param: 'id', message: NO_ENDPOINT });
-          const webhook = await findWebhook(tx, by.accountId, alert.webhookId);
+          const webhook = await lockWebhook(tx, by.accountId, alert.webhookId);
           refuseDisabled(webhook);
           const figures = { value: alert.value, threshold: alert.threshold, startsAt: null, endsAt: null };
           const at = new Date(deps.now());

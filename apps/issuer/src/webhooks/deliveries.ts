@@ -7,7 +7,7 @@ import {
   RefusedError,
   type WebhookEvent,
 } from '@presign/schema';
-import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import { webhookDeliveries, webhookEvents } from '@presign/schema/webhook-tables';
 import type { Transaction } from '@presign/service/database';
 import { and, eq, sql } from 'drizzle-orm';
 import * as z from 'zod';
@@ -18,7 +18,7 @@ import { sendTo } from '../events/record-events.ts';
 import type { Actor } from '../identity/caller.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
-import { findWebhook, isOwnWebhook, type WebhookRow } from './endpoints.ts';
+import { findWebhook, lockWebhook, type WebhookRow } from './endpoints.ts';
 
 /** `GET /v1/webhooks/{id}/deliveries`: the deliveries to an endpoint in the last 30 days, newest first. */
 export const listDeliveries = route(
@@ -124,10 +124,7 @@ export const testWebhook = route(
     async ({ by, params }) =>
       inTime(
         deps.db.transaction(async (tx) => {
-          const { accountId } = by;
-          const own = tx.select().from(webhooks).where(isOwnWebhook(accountId, params.id));
-          const [webhook] = await own.for('key share');
-          if (!webhook) throw new RefusedError({ code: 'not_found' });
+          const webhook = await lockWebhook(tx, by.accountId, params.id);
           refuseDisabled(webhook);
           const timestamp = new Date(deps.now()).toISOString();
           const event: WebhookEvent = { type: 'webhook.test', timestamp, data: { webhook_id: webhook.id } };

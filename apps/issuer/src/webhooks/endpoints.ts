@@ -213,6 +213,16 @@ export async function findWebhook(
   return row;
 }
 
+/**
+ * The same, locked against deletion until its delivery is written.
+ * @throws RefusedError `not_found`
+ */
+export async function lockWebhook(tx: Transaction, accountId: string, id: string): Promise<WebhookRow> {
+  const [row] = await tx.select().from(webhooks).where(isOwnWebhook(accountId, id)).for('key share');
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
 /** The condition that an endpoint belongs to an account. */
 export const isOwnWebhook = (accountId: string, id: string) =>
   and(eq(webhooks.id, id), eq(webhooks.accountId, accountId));
