@@ -53,6 +53,9 @@ describe('the differences of a change', () => {
     expect(words('max_uses', 12_000)).toBe('12,000');
     expect(words('policy.virtual_keys', ['vk_1', 'vk_2'])).toBe('Production, vk_2');
     expect(words('enabled', true)).toBe('yes');
+    expect(words('condition.spend.amount', 50_000_000)).toBe('$50.00');
+    expect(words('condition.spend_jump.at_least', 5_000_000)).toBe('$5.00');
+    expect([null, []].map((events) => words('events', events))).toEqual(['all except audit.entry', 'none']);
     for (const none of [null, undefined, '', []]) expect(words('name', none)).toBe('none');
   });
 });

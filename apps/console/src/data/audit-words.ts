@@ -26,7 +26,10 @@ function flat(value: unknown, at = ''): Map<string, unknown> {
 /** A field in words. */
 export const fieldInWords = (field: string): string => field.replaceAll('_', ' ').replaceAll('.', ' › ');
 
-const MONEY = ['cost_limit', 'spent', 'cost'];
+const MONEY = ['cost_limit', 'spent', 'cost', 'amount', 'at_least'];
+
+/** Fields whose null is no lack of a value. */
+const NULL: Readonly<Record<string, string>> = { events: 'all except audit.entry' };
 
 /** A value of a field in words. Ids of keys get their names. */
 export function valueInWords(
@@ -36,6 +39,7 @@ export function valueInWords(
   zone: string,
 ): string {
   const last = field.split('.').at(-1) ?? '';
+  if (value === null && NULL[last] !== undefined) return NULL[last];
   if (value === null || value === undefined || value === '') return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') {

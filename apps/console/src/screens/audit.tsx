@@ -102,6 +102,7 @@ const PAGES: Readonly<Partial<Record<AuditEntry['target']['kind'], (id: string) 
   session: (id) => hrefOf('urls', id),
   external_user: (id) => hrefOf('customers', id),
   budget: (id) => hrefOf('limits', id),
+  alert: (id) => hrefOf('alerts', id),
   grant: (id) => href('requests', { grant_id: id }),
 };
 
