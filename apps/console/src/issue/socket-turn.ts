@@ -1,4 +1,4 @@
-import type { UrlCall } from './call-url.ts';
+import type { Head, UrlCall } from './call-url.ts';
 import { readJson } from './schema.ts';
 
 /** Realtime has sockets alone. */
@@ -26,8 +26,16 @@ type SocketEvent = {
   readonly type?: string;
   readonly delta?: unknown;
   readonly status?: number;
-  readonly error?: { readonly code?: string; readonly request_id?: string };
+  readonly error?: { readonly code?: string; readonly message?: string; readonly request_id?: string };
 };
+
+/** The code and the request of an error of the gateway. A provider's own has another message, and names no request. */
+export function refusalIn({ error }: Pick<SocketEvent, 'error'>): Pick<Head, 'code' | 'requestId'> {
+  const { code, message, request_id: requestId } = error ?? {};
+  return code && requestId && message?.startsWith(`${code}: `)
+    ? { code, requestId }
+    : { code: null, requestId: null };
+}
 
 const LAST = ['response.completed', 'response.incomplete', 'response.failed', 'response.done'];
 const TEXT = ['response.output_text.delta', 'response.text.delta'];
@@ -49,11 +57,10 @@ export function turnOnSocket({ base, path, model, body, signal, onHead, onText }
     };
     socket.onmessage = ({ data }) => {
       const event = (readJson(String(data)) ?? {}) as SocketEvent;
-      const { type = '', delta, error } = event;
+      const { type = '', delta } = event;
       if (TEXT.includes(type) && typeof delta === 'string') onText(delta);
       if (type === 'error') {
-        const { code = null, request_id: requestId = null } = error ?? {};
-        onHead({ ...head, status: event.status ?? 400, code, requestId });
+        onHead({ ...head, status: event.status ?? 400, ...refusalIn(event) });
         onText(JSON.stringify(event, null, 2));
       }
       if (type === 'error' || LAST.includes(type)) {
