@@ -3,6 +3,7 @@ import { presign } from '../data/api.ts';
 import { deliveryInWords, disabledInWords } from '../data/delivery-words.ts';
 import { useDeliveries, useWebhook, useWebhooks } from '../data/developer-queries.ts';
 import { count, short } from '../data/format.ts';
+import { EVENTS, eventsInWords, eventsOf } from '../data/webhook-events.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Facts, Status, When } from '../parts/facts.tsx';
@@ -36,22 +37,6 @@ export const Webhooks = () => (
   </Page>
 );
 
-type EventType = NonNullable<Webhook['events']>[number];
-
-/** Every type of event, in the order of the API. */
-const EVENTS = Object.keys({
-  'session.exhausted': true,
-  'grant.threshold': true,
-  'virtual_key.threshold': true,
-  'budget.threshold': true,
-  'budget.exhausted': true,
-  'budget.reset': true,
-  'grant.revoked': true,
-  'grant.expired': true,
-  'usage.settled': true,
-  'audit.entry': true,
-} satisfies Record<EventType, true>) as EventType[];
-
 /** The fields that the owner of an endpoint chooses. */
 const WebhookFields = ({ webhook }: { webhook?: Webhook }) => (
   <>
@@ -84,13 +69,6 @@ const EventFields = ({ webhook }: { webhook: Webhook | undefined }) => (
   </fieldset>
 );
 
-/** The chosen events. Undefined: none, which means all except `audit.entry`. */
-function eventsOf(fields: Readonly<Record<string, string>>): EventType[] | undefined {
-  if (fields['alerts_alone'] !== undefined) return [];
-  const chosen = EVENTS.filter((type) => fields[type] !== undefined);
-  return chosen.length > 0 ? chosen : undefined;
-}
-
 const WEBHOOKS: readonly Column<Webhook>[] = [
   {
     head: 'URL',
@@ -102,10 +80,7 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
     ),
   },
   { head: 'Status', cell: (webhook) => <State of={webhook} /> },
-  {
-    head: 'Events',
-    cell: ({ events }) => events?.join(', ') || (events ? 'alerts' : 'all except audit.entry'),
-  },
+  { head: 'Events', cell: eventsInWords },
   { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
   { head: 'Change', actions: true, cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
@@ -216,7 +191,7 @@ const Endpoint = ({ of }: { of: Webhook }) => (
       of={[
         ['URL', of.url],
         ['Status', <State key="status" of={of} />],
-        ['Events', of.events?.join(', ') ?? 'all except audit.entry'],
+        ['Events', eventsInWords(of)],
         ['Failing since', <When key="failing" at={of.failing_since} />],
         ['An older secret signs until', <When key="older" at={of.previous_secret_expires_at} />],
       ]}
