@@ -38,6 +38,12 @@ describe('a policy in the editor', () => {
     expect(draftOf(EVERYTHING).others).toEqual({});
   });
 
+  test('keeps the largest count, and refuses one above it', () => {
+    const largest = { highest: { max_uses: Number.MAX_SAFE_INTEGER } };
+    expect(policyOf(draftOf(largest))).toEqual(largest);
+    expect(problemOf('highest.max_uses', '9007199254740992')).toContain('whole number');
+  });
+
   test('of one field has this field alone', () => {
     for (const [name, value] of Object.entries(EVERYTHING))
       expect(policyOf(draftOf({ [name]: value }))).toEqual({ [name]: value });

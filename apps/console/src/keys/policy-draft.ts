@@ -73,7 +73,8 @@ const RULES: Readonly<Record<Exclude<Kind, 'list'>, Rule>> = {
   money: { write: whole(writeMoney), read: readMoney, expected: 'Expected dollars, such as 25 or 0.50.' },
   count: {
     write: whole(String),
-    read: (text) => (/^\d{1,15}$/.test(text.trim()) ? Number(text) : undefined),
+    read: (text) =>
+      /^\d{1,16}$/.test(text.trim()) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined,
     expected: 'Expected a whole number.',
   },
   span: {
