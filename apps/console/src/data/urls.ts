@@ -18,9 +18,10 @@ const ENDS_IN: Readonly<Record<string, number>> = { '1h': 3_600, '1d': 86_400, '
 
 /** Whether a URL fits the filters of the page. The API filters sessions alone, and a session may have URLs of several users and keys. */
 export function fitsUrl(url: Url, filters: Filters, now: number): boolean {
-  const { name, state, ends, model } = filters;
-  const same = (['external_user', 'external_session', 'api_key', 'virtual_key', 'provider'] as const).every(
-    (field) => filters[field] === undefined || filters[field] === url[field],
+  const { name, state, ends, model, ...others } = filters;
+  // A filter that no URL has fits none: it must not look applied while all URLs are listed.
+  const same = Object.entries(others).every(
+    ([field, value]) => value === undefined || value === fieldIn(url, field),
   );
   const end = ends === undefined ? undefined : ENDS_IN[ends];
   return (
@@ -30,6 +31,12 @@ export function fitsUrl(url: Url, filters: Filters, now: number): boolean {
     (end === undefined || (isLive(url) && url.expires_at <= now + end)) &&
     (name === undefined || isNamed(url, name))
   );
+}
+
+/** A field of a URL by its name in the API, such as `session_id` or `metadata.team`. */
+function fieldIn(url: Url, field: string): unknown {
+  const key = /^metadata\.(.+)$/.exec(field)?.[1];
+  return key === undefined ? (url as Readonly<Record<string, unknown>>)[field] : url.metadata?.[key];
 }
 
 function isNamed({ id, session_name: name, external_session: session }: Url, text: string): boolean {
