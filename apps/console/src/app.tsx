@@ -3,6 +3,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/preact-query';
 import { type ComponentType, render } from 'preact';
 import { SIGNED_OUT } from './data/api.ts';
 import { useLimits } from './data/queries.ts';
+import { setSession } from './data/session.ts';
 import { type NavEntry, Shell } from './frame/shell.tsx';
 import { SignIn } from './frame/sign-in.tsx';
 import { Issue } from './issue/issue.tsx';
@@ -32,7 +33,7 @@ import './parts/parts.css';
 export function App() {
   const { data: limits, error } = useLimits();
   if (limits === null) return <SignIn />;
-  if (limits) return <SignedIn limits={limits} />;
+  if (limits) return <SignedIn key={limits.api_key.id} limits={limits} />;
   return <main class="alone">{error ? <Failed error={error} /> : <Waiting />}</main>;
 }
 
@@ -120,7 +121,7 @@ const client = new QueryClient({
   // The client library repeats what may be repeated.
   defaultOptions: { queries: { retry: false, staleTime: 10_000 } },
 });
-addEventListener(SIGNED_OUT, () => client.setQueryData(['limits'], null));
+addEventListener(SIGNED_OUT, () => setSession(client, null));
 
 const place = document.getElementById('app');
 if (place)

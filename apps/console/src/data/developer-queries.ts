@@ -1,7 +1,8 @@
 import type { Input } from '@presign/client';
 import { useQuery } from '@tanstack/preact-query';
 import { presign } from './api.ts';
-import { type Filters, LIVE_MS, usePages } from './queries.ts';
+import { usePages } from './pages.ts';
+import { type Filters, LIVE_MS } from './queries.ts';
 import type { Range } from './range.ts';
 
 export const useApiKey = (id: string) =>

@@ -1,10 +1,12 @@
 import type { Input, Limits, UsageReport } from '@presign/client';
-import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
+import { keepPreviousData, type Query, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
+import { usePages } from './pages.ts';
 import type { Range } from './range.ts';
 import { refusedIn } from './refusals.ts';
 import { mapAll } from './run-all.ts';
+import { LIMITS, setSession } from './session.ts';
 import { nameOf } from './shared-budget.ts';
 import type { Url } from './urls.ts';
 import {
@@ -24,12 +26,17 @@ import {
 /** The session's API key and what it may do. Null: there is no session. */
 export const useLimits = () =>
   useQuery<Limits | null>({
-    queryKey: ['limits'],
-    queryFn: () =>
-      presign.getLimits().catch((error: unknown) => {
+    queryKey: LIMITS,
+    queryFn: async ({ client }) => {
+      const limits = await presign.getLimits().catch((error: unknown) => {
         if (isSignedOut(error)) return null;
         throw error;
-      }),
+      });
+      setSession(client, limits);
+      return limits;
+    },
+    // Another tab may have signed in with another key.
+    refetchOnWindowFocus: 'always',
   });
 
 /** Live figures are asked for again after this time. */
@@ -116,27 +123,6 @@ export function useRefused({ isLive, ...range }: Range & { readonly isLive: bool
   });
   return { data: data && refusedIn(data, range, isLive), error };
 }
-
-type Page = { readonly next_cursor: string | null };
-type Cursor = { readonly cursor?: string; readonly limit: number };
-
-/** A list, page by page. */
-export const usePages = <P extends Page>(
-  key: readonly unknown[],
-  ask: (at: Cursor) => Promise<P>,
-  everyMs?: number,
-  /** With more pages, the list is not asked for again. */
-  mostLive = Number.POSITIVE_INFINITY,
-) =>
-  useInfiniteQuery({
-    queryKey: key,
-    queryFn: ({ pageParam }) => ask(pageParam === null ? { limit: 50 } : { limit: 50, cursor: pageParam }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (last) => last.next_cursor,
-    placeholderData: keepPreviousData,
-    refetchInterval: ({ state }) =>
-      everyMs !== undefined && (state.data?.pages.length ?? 0) <= mostLive ? everyMs : false,
-  });
 
 /** Filters of a list, as the address of the page has them. */
 export type Filters = Readonly<Record<string, string>>;

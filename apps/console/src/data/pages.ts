@@ -1,0 +1,60 @@
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  type QueryClient,
+  useInfiniteQuery,
+} from '@tanstack/preact-query';
+
+type Page = { readonly next_cursor: string | null };
+type Cursor = { readonly cursor?: string; readonly limit: number };
+
+/** A list, page by page. */
+export const usePages = <P extends Page>(
+  key: readonly unknown[],
+  ask: (at: Cursor) => Promise<P>,
+  everyMs?: number,
+  /** With more pages, the list is not asked for again. */
+  mostLive = MOST_LIVE,
+) => useInfiniteQuery(pagesOf(key, ask, everyMs, mostLive));
+
+/** Each page of a list is one request or more each time that it is asked for again. */
+const MOST_LIVE = 5;
+
+type PagesRead = { readonly pages: readonly unknown[]; readonly pageParams: readonly unknown[] };
+
+/** How a list is read: its pages are asked for again one in `everyMs`, however many they are. */
+export const pagesOf = <P extends Page>(
+  key: readonly unknown[],
+  ask: (at: Cursor) => Promise<P>,
+  everyMs: number | undefined,
+  mostLive: number,
+) => {
+  const isShort = ({ state }: { readonly state: { readonly data?: PagesRead | undefined } }) =>
+    (state.data?.pages.length ?? 0) <= mostLive;
+  return infiniteQueryOptions({
+    queryKey: key,
+    meta: { mostLive },
+    queryFn: ({ pageParam }: { pageParam: string | null }) =>
+      ask(pageParam === null ? { limit: 50 } : { limit: 50, cursor: pageParam }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last: P) => last.next_cursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) =>
+      everyMs !== undefined && isShort(query) ? everyMs * (query.state.data?.pages.length || 1) : false,
+    refetchOnWindowFocus: isShort,
+    refetchOnReconnect: isShort,
+    refetchOnMount: isShort,
+  });
+};
+
+/** Reads all that is shown again after a change. Of a long list, its first pages stay. */
+export function reload(client: QueryClient): Promise<void> {
+  for (const { queryKey, meta } of client.getQueryCache().findAll()) {
+    const most = meta?.['mostLive'];
+    const read = client.getQueryData<PagesRead>(queryKey);
+    if (typeof most !== 'number' || !read || read.pages.length <= most) continue;
+    const [pages, pageParams] = [read.pages.slice(0, most), read.pageParams.slice(0, most)];
+    client.setQueryData<PagesRead>(queryKey, { pages, pageParams });
+  }
+  return client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
+}
