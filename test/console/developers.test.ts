@@ -178,6 +178,26 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect(await ui.violations()).toEqual([]);
   });
 
+  /** All that the scripts of a page hold. */
+  const memoryOf = async ({ page }: ConsolePage): Promise<string> => {
+    const debug = await page.context().newCDPSession(page);
+    const parts: string[] = [];
+    debug.on('HeapProfiler.addHeapSnapshotChunk', ({ chunk }) => parts.push(chunk));
+    await debug.send('HeapProfiler.takeHeapSnapshot');
+    await debug.detach();
+    return parts.join('');
+  };
+
+  test('a secret that was typed is in the memory of the page no more when its dialog is closed', async () => {
+    await go('keys', 'Keys');
+    await press('Rotate Production');
+    await field('New provider key').focus();
+    await ui.page.keyboard.type('sk-sandbox-typed');
+    await send('Rotate');
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => !(await memoryOf(ui)).includes('sk-sandbox-typed'));
+  });
+
   test('a webhook that fails says why, and its deliveries are filtered', async () => {
     const { id } = await api.createWebhook({ url: `${refusing.url}/events` });
     await api.testWebhook({ id });

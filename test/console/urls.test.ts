@@ -322,15 +322,132 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(states).toEqual(['revoked', 'revoked', 'revoked', 'active']);
   });
 
-  test('all of a filter are read to the end before they are selected', async () => {
+  /** Holds the further pages of the list until they are let go. */
+  const holdPages = async () => {
+    let letGo = () => {};
+    const isLetGo = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    await ui.page.route(/v1\/sessions\?.*cursor=/, async (route) => {
+      await isLetGo;
+      await route.continue();
+    });
+    return async () => {
+      letGo();
+      await isWhole();
+      await ui.page.unrouteAll();
+    };
+  };
+  const isWhole = () =>
+    eventually(async () => (await ui.page.getByRole('button', { name: 'Show more' }).count()) === 0);
+
+  test('all of a filter are read to the end and selected, those of the last page too', async () => {
     await issue('many', 23);
-    await show('name=chat%20many');
-    await ui.page.getByLabel('All of this filter').waitFor();
+    await show('external_user=many');
     await ui.page.getByRole('button', { name: 'Show more' }).waitFor();
     await ui.page.getByLabel('All of this filter').check();
     await bar().getByText('23 selected').waitFor();
-    await eventually(async () => (await ui.page.getByRole('button', { name: 'Show more' }).count()) === 0);
+    await isWhole();
     expect(await bar().getByText('23 selected').count()).toBe(1);
+  });
+
+  test('a URL that is taken out stays out when more arrive, and All can be taken back while they are read', async () => {
+    await issue('taken', 23);
+    await show('external_user=taken');
+    const go = await holdPages();
+    await ui.page.getByLabel('All of this filter').check();
+    await bar().getByText('Reading on').waitFor();
+    await boxes().first().uncheck();
+    await bar().getByText('19 selected').waitFor();
+    await go();
+    await bar().getByText('22 selected').waitFor();
+    await ui.page.reload();
+    const goOn = await holdPages();
+    await ui.page.getByLabel('All of this filter').check();
+    await bar().getByText('Reading on').waitFor();
+    await ui.page.getByLabel('All of this filter').uncheck();
+    await goOn();
+    expect(await bar().getByText('0 selected').count()).toBe(1);
+  });
+
+  test('a session with more URLs than a list reads is named, and a change of all says that more may fit', async () => {
+    await issue('cut', 2, { external_session: 'cut' });
+    // The issuer's answer, as it is when there are more.
+    await ui.page.route(/v1\/sessions\/[^?]+\?/, async (route) => {
+      const session = await api.getSession({
+        id: new URL(route.request().url()).pathname.split('/').at(-1) ?? '',
+      });
+      const grants = Array.from({ length: 500 }, (_, at) => ({ ...session.grants[0], id: `${at}` }));
+      return route.fulfill({ json: { ...session, grants, next_cursor: 'more' } });
+    });
+    await show('external_user=cut');
+    await ui.page.getByText('The list lacks URLs beyond the newest 500 of').waitFor();
+    await ui.page.getByLabel('All of this filter').check();
+    await bar().getByText('More URLs may fit this filter').waitFor();
+    await openBulk('Revoke');
+    await says('More URLs may fit this filter: only those that were read are selected.');
+    await submit('Cancel');
+    await ui.page.unrouteAll();
+  });
+
+  test('the report of a change of all URLs of a session stays while they end', async () => {
+    const [id = ''] = await issue('report', 1);
+    const { session_id } = await api.getGrant({ id });
+    await ui.page.evaluate(`location.hash = '#/urls/${session_id}'`);
+    await ui.page.getByRole('table', { name: 'URLs of this session' }).waitFor();
+    await ui.page.getByLabel('All of this filter').check();
+    await openBulk('Revoke');
+    await submit('Revoke');
+    await says('1 of 1 done.');
+    // The figures are read again every five seconds.
+    await eventually(async () => (await ui.page.locator('tbody .status.revoked').count()) === 1);
+    await says('1 of 1 done.');
+    expect(await dialog().getByRole('heading').innerText()).toBe('Revoke 1 URL');
+    await submit('Close');
+    await dialog().waitFor({ state: 'hidden' });
+  });
+
+  test('one URL that somebody changed meanwhile is changed by a second press, from what it is', async () => {
+    const [id = ''] = await issue('pair', 1);
+    await ui.page.evaluate(`location.hash = '#/urls/url/${id}'`);
+    await ui.page.getByRole('button', { name: /^Raise/ }).click();
+    await dialog().getByLabel('Dollars more').fill('1');
+    await api.changeGrant({ id, cost_limit: 3_000_000 });
+    await submit('Raise');
+    await says('Try again to start from there.');
+    await submit('Raise');
+    await dialog().waitFor({ state: 'hidden' });
+    expect(await limitsOf([id])).toEqual([4_000_000]);
+  });
+
+  test('new URLs are not lost by Escape, and one that Redis delays is read by another try, under its name', async () => {
+    const [id = ''] = await issue('waits', 1);
+    await show('external_user=waits');
+    await hasRows(1);
+    await ui.page.getByLabel('All of this filter').check();
+    // The change is stored, and its answer is that of an issuer whose Redis does not answer.
+    const restore = await meddle('PATCH', 1, async (route) => {
+      await api.changeGrant({ id, ...(route.request().postDataJSON() as { expires_at: number }) });
+      return route.fulfill({ status: 202, json: { status: 'pending' } });
+    });
+    await openBulk('Extend');
+    await submit('Extend');
+    await says('Their new URLs are missing: try again when Redis answers.');
+    await restore();
+    await submit('Try again for 1');
+    const secret = dialog().getByLabel(/^The URL with the later end of waits, chat waits · /);
+    await secret.waitFor();
+    const asked: string[] = [];
+    ui.page.on('dialog', (question) => {
+      asked.push(question.message());
+      return asked.length === 1 ? question.dismiss() : question.accept();
+    });
+    await ui.page.keyboard.press('Escape');
+    await eventually(async () => asked.length === 1);
+    expect((await callOnce(await secret.inputValue(), 'Hello')).status).toBe(200);
+    await ui.page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'hidden' });
+    expect(asked).toHaveLength(2);
   });
 
   test('a key that may only read sees why it cannot change URLs', async () => {
@@ -340,6 +457,27 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await own.page.getByText('sign in with a key that has the scope presign').waitFor();
     expect(await own.page.getByRole('checkbox').count()).toBe(0);
     expect(await own.page.getByRole('button', { name: /Raise|Extend|Revoke/ }).count()).toBe(0);
+    await own.page.context().close();
+  });
+
+  test('when another tab signs in with the key of another account, a tab shows nothing more of the first', async () => {
+    const own = await openConsole(browser, stack);
+    await signIn(own, stack.apiKey);
+    await own.open('URLs');
+    await rows(own).first().waitFor();
+    const account = own.page.getByRole('region', { name: 'Signed in' });
+    const first = await account.innerText();
+    const other = await own.page.context().newPage();
+    await other.goto(stack.consoleUrl);
+    await other.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByLabel('API key').fill((await addAccount(stack)).apiKey);
+    await other.getByRole('button', { name: 'Sign in' }).click();
+    await other.getByRole('button', { name: 'Sign out' }).waitFor();
+    // Its rows do not come: those that are shown would be of the first account.
+    await own.page.route('**/v1/sessions?*', () => undefined);
+    await own.page.evaluate(`dispatchEvent(new Event('visibilitychange'))`);
+    await eventually(async () => (await account.innerText()) !== first);
+    expect(await rows(own).count()).toBe(0);
     await own.page.context().close();
   });
 

@@ -27,6 +27,10 @@ export class ChangedMeanwhile extends Error {
   }
 }
 
+/** Whether a change is stored that has a new URL only when Redis answers. It is sent again to get it. */
+export const lacksUrl = ({ fields }: Planned, { isPending, newUrl }: Changed): boolean =>
+  isPending && newUrl === null && fields?.expires_at !== undefined;
+
 /**
  * Changes or revokes one URL. An answer may be lost after the change: if the URL has its new limits already, that is a success.
  * @throws ChangedMeanwhile, PresignError

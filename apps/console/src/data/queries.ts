@@ -141,7 +141,7 @@ export const useSessions = (filters: Filters) =>
 /** Sessions of a page of URLs. Each is one more request. */
 const SESSIONS_OF_PAGE = 20;
 /** URLs of one session that a list reads. The page of the session has all. */
-const MOST_OF_SESSION = 500;
+export const MOST_OF_SESSION = 500;
 
 /** URLs by their sessions, newest first. The API filters sessions, so a page may have URLs that do not fit. */
 export const useUrls = ({ external_user, external_session, api_key, state }: Filters) => {
@@ -154,26 +154,31 @@ export const useUrls = ({ external_user, external_session, api_key, state }: Fil
         ...at,
         limit: SESSIONS_OF_PAGE,
       } as Input<'listSessions'>);
-      const urls = await mapAll(page.data, ({ id }) => readUrls(id));
-      return { urls: urls.flat(), next_cursor: page.next_cursor };
+      const read = await mapAll(page.data, ({ id }) => readUrls(id));
+      const cut: CutSession[] = page.data.filter((_, at) => read[at]?.isCut);
+      return { urls: read.flatMap(({ urls }) => urls), cut, next_cursor: page.next_cursor };
     },
     REPORT_MS,
     1,
   );
 };
 
-async function readUrls(id: string): Promise<Url[]> {
+/** A session with more URLs than a list reads. */
+export type CutSession = { readonly id: string; readonly name: string | null };
+
+async function readUrls(id: string): Promise<{ readonly urls: readonly Url[]; readonly isCut: boolean }> {
   const urls: Url[] = [];
-  for (let cursor: string | null | undefined; cursor !== null && urls.length < MOST_OF_SESSION; ) {
+  let cursor: string | undefined;
+  do {
     const session = await presign
       .getSession({ id, limit: 100, ...(cursor !== undefined && { cursor }) })
       .catch(nullIfGone);
-    if (session === null) break;
+    if (session === null) return { urls, isCut: false };
     const { id: session_id, name: session_name } = session;
     urls.push(...session.grants.map((grant) => ({ ...grant, session_id, session_name })));
-    cursor = session.next_cursor;
-  }
-  return urls;
+    cursor = session.next_cursor ?? undefined;
+  } while (cursor !== undefined && urls.length < MOST_OF_SESSION);
+  return { urls, isCut: cursor !== undefined };
 }
 
 /** One URL with its live figures. */

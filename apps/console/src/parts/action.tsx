@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/preact-query';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { reload } from '../data/pages.ts';
 import { Failed } from './answer.tsx';
 import { textsOf } from './form.tsx';
 import { Problem } from './problem.ts';
@@ -17,9 +18,10 @@ type ActionProps<Answer> = {
   /** For a form of many fields. */
   readonly isWide?: boolean;
   /** Makes the request from the form. Its error is shown, and the form stays. */
-  readonly run: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
+  readonly run: (fields: Fields) => Promise<Answer>;
   /** Shown instead of the form, for answers that have to be read. */
   readonly show?: (answer: Answer) => ComponentChildren;
+  readonly onOpen?: (isOpen: boolean) => void;
 };
 
 /** A button that asks before it changes something, in a dialog with the fields of the change. */
@@ -32,48 +34,31 @@ export function Action<Answer>({
   isWide,
   run,
   show,
+  onOpen,
   children,
 }: ActionProps<Answer>) {
   const dialog = useRef<HTMLDialogElement>(null);
   const button = useFocusAfter(dialog);
-  /** A second press can arrive before the button is drawn as disabled. */
-  const isSent = useRef(false);
   /** As they were when the dialog was opened: later readings must not change the request. */
-  const [opened, setOpened] = useState<{ run: typeof run; children: typeof children }>();
+  const [opened, setOpened] = useState<Pick<ActionProps<Answer>, 'run' | 'children' | 'title'>>();
   /** The last error that a field shows. */
   const [shown, setShown] = useState<Error>();
   const heading = useId();
-  const client = useQueryClient();
-  const reload = () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
-  const change = useMutation({
-    mutationFn: (fields: Readonly<Record<string, string>>) => (opened?.run ?? run)(fields),
-    onSettled: (answer) => {
-      isSent.current = false;
-      // An answer is read first: the row of this button may be gone afterwards, and its dialog with it.
-      if (dialog.current?.open && answer !== undefined && shownOf(answer)) return undefined;
-      // Also after a conflict: the page then shows what there is now.
-      return reload();
-    },
-    onSuccess: (answer) => {
-      if (!shownOf(answer)) dialog.current?.close();
-    },
-  });
   const shownOf = (answer: Answer): ComponentChildren => (isPending(answer) ? PENDING : show?.(answer));
+  const { change, send, reload } = useChange(dialog, opened?.run, shownOf);
   const open = () => {
     change.reset();
-    setOpened({ run, children });
+    setOpened({ run, children, title });
+    onOpen?.(true);
     dialog.current?.showModal();
   };
   const onClose = () => {
     setOpened(undefined);
+    onOpen?.(false);
     if (change.isSuccess) void reload();
   };
-  const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    if (isSent.current) return;
-    isSent.current = true;
-    change.mutate(textsOf(event.currentTarget));
-  };
+  const close = () => mayClose(dialog.current) && dialog.current?.close();
+  useEscape(dialog, opened !== undefined);
   return (
     <>
       <button ref={button} type="button" class={isDanger ? 'danger' : undefined} onClick={open}>
@@ -81,7 +66,7 @@ export function Action<Answer>({
         {of && <span class="unseen"> {of}</span>}
       </button>
       <dialog ref={dialog} class={isWide ? 'wide' : undefined} aria-labelledby={heading} onClose={onClose}>
-        <h2 id={heading}>{title}</h2>
+        <h2 id={heading}>{opened?.title ?? title}</h2>
         {opened && change.isSuccess && <div role="status">{shownOf(change.data)}</div>}
         {opened && !change.isSuccess && (
           <form id={`${heading}-form`} onSubmit={send}>
@@ -102,7 +87,7 @@ export function Action<Answer>({
               {submit}
             </button>
           )}
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button type="button" onClick={close}>
             {change.isSuccess ? 'Close' : 'Cancel'}
           </button>
         </p>
@@ -110,6 +95,66 @@ export function Action<Answer>({
     </>
   );
 }
+
+type Fields = Readonly<Record<string, string>>;
+
+/** Sends the form of a dialog. `run` is there while the dialog is open: after it, nothing is kept of the form and its answer. */
+function useChange<Answer>(
+  dialog: RefObject<HTMLDialogElement>,
+  run: ((fields: Fields) => Promise<Answer>) | undefined,
+  shownOf: (answer: Answer) => ComponentChildren,
+) {
+  const client = useQueryClient();
+  /** A second press can arrive before the button is drawn as disabled. */
+  const isSent = useRef(false);
+  const change = useMutation({
+    // They may have a secret.
+    gcTime: 0,
+    mutationFn: async (fields: Fields) => {
+      if (!run) throw new Error('The dialog is closed.');
+      return run(fields);
+    },
+    onSettled: (answer) => {
+      isSent.current = false;
+      // An answer is read first: the row of this button may be gone afterwards, and its dialog with it.
+      if (dialog.current?.open && answer !== undefined && shownOf(answer)) return undefined;
+      // Also after a conflict: the page then shows what there is now.
+      return reload(client);
+    },
+    onSuccess: (answer) => {
+      if (!shownOf(answer)) dialog.current?.close();
+    },
+  });
+  // Also if it was closed before the answer.
+  useEffect(() => {
+    if (!run && !change.isPending && !change.isIdle) change.reset();
+  }, [run, change.status]);
+  const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (isSent.current) return;
+    isSent.current = true;
+    change.mutate(textsOf(event.currentTarget));
+  };
+  return { change, send, reload: () => reload(client) };
+}
+
+const UNSAVED = 'The new URLs are not shown again. Close without saving them?';
+
+/** Escape would close the dialog without asking, wherever the focus is. */
+function useEscape(dialog: RefObject<HTMLDialogElement>, isOpen: boolean): void {
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const ask = (event: KeyboardEvent) => {
+      if (event.key === 'Escape' && !mayClose(dialog.current)) event.preventDefault();
+    };
+    addEventListener('keydown', ask);
+    return () => removeEventListener('keydown', ask);
+  }, [isOpen]);
+}
+
+/** Asks before an answer is lost that no other page shows. */
+const mayClose = (dialog: HTMLDialogElement | null): boolean =>
+  !dialog?.querySelector('[data-unsaved]') || confirm(UNSAVED);
 
 /** A button whose row has no use for it any more leaves the focus to its table or its bar, and not to the top of the page. */
 function useFocusAfter(dialog: RefObject<HTMLDialogElement>) {
@@ -130,11 +175,17 @@ const isPending = (answer: unknown): boolean => JSON.stringify(answer) === '{"st
 
 const PENDING = <p>The change is stored. It takes effect as soon as Redis answers.</p>;
 
+type SecretProps = { readonly label: string; readonly value: string; readonly onCopied?: () => void };
+
 /** A secret that only one answer shows. */
-export function Secret({ label, value }: { label: string; value: string }) {
+export function Secret({ label, value, onCopied }: SecretProps) {
   const id = useId();
   const [isCopied, setCopied] = useState(false);
-  const copy = () => navigator.clipboard.writeText(value).then(() => setCopied(true));
+  const copy = () =>
+    navigator.clipboard.writeText(value).then(() => {
+      setCopied(true);
+      onCopied?.();
+    });
   return (
     <>
       <p class="field">

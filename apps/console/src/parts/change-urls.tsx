@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { changeUrl } from '../data/change-url.ts';
+import { ChangedMeanwhile, changeUrl, lacksUrl } from '../data/change-url.ts';
 import { count, readMoney } from '../data/format.ts';
 import { nameOfUrl, planChange, type Url, type UrlChange, type UrlPlan, wordsOf } from '../data/urls.ts';
 import { Action, Secret } from './action.tsx';
@@ -103,38 +103,61 @@ function planOf(way: Way, texts: Texts, urls: readonly Url[]): UrlPlan {
 export const ChangeUrl = ({ url }: { url: Url }) => (
   <>
     {WAYS.map((way) => (
-      <Action
-        key={way.label}
-        label={way.label}
-        of={nameOfUrl(url)}
-        title={`${way.label} the URL ${nameOfUrl(url)}`}
-        submit={way.label}
-        isDanger={way.isDanger ?? false}
-        run={async (texts) => {
-          const [first] = planOf(way, texts, [url]).planned;
-          return first && changeUrl(first);
-        }}
-        show={(changed) => {
-          if (changed?.newUrl) return <Secret label="The URL with the later end" value={changed.newUrl} />;
-          return changed?.isPending ? (
-            <p>The change is stored. It takes effect as soon as Redis answers.</p>
-          ) : undefined;
-        }}
-      >
-        <Preview way={way} urls={[url]} />
-      </Action>
+      <ChangeOne key={way.label} way={way} url={url} />
     ))}
   </>
 );
 
+function ChangeOne({ way, url }: { way: Way; url: Url }) {
+  /** As somebody else has changed it while the dialog was open. */
+  const meanwhile = useRef<Url>();
+  const run = async (texts: Texts) => {
+    const plan = planOf(way, texts, [meanwhile.current ?? url]);
+    const [first] = plan.planned;
+    if (!first) return undefined;
+    try {
+      const changed = await changeUrl(first);
+      return { ...changed, again: lacksUrl(first, changed) ? plan : undefined };
+    } catch (error) {
+      if (error instanceof ChangedMeanwhile) meanwhile.current = error.url;
+      throw error;
+    }
+  };
+  return (
+    <Action
+      label={way.label}
+      of={nameOfUrl(url)}
+      title={`${way.label} the URL ${nameOfUrl(url)}`}
+      submit={way.label}
+      isDanger={way.isDanger ?? false}
+      run={run}
+      onOpen={() => {
+        meanwhile.current = undefined;
+      }}
+      show={(changed) => {
+        if (changed?.again) return <RunChange plan={changed.again} more="" leave={() => undefined} />;
+        if (changed?.newUrl) return <Secret label="The URL with the later end" value={changed.newUrl} />;
+        return changed?.isPending ? (
+          <p>The change is stored. It takes effect as soon as Redis answers.</p>
+        ) : undefined;
+      }}
+    >
+      <Preview way={way} urls={[url]} />
+    </Action>
+  );
+}
+
 type ChangeUrlsProps = {
   readonly urls: readonly Url[];
+  /** Says that more URLs fit than these. */
+  readonly more: string;
+  readonly onOpen: (isOpen: boolean) => void;
   /** Gets the ids of those that were changed when the reader leaves the answer. */
   readonly leave: (done: ReadonlySet<string>) => void;
 };
 
 /** The buttons that change all URLs that were selected. */
-export const ChangeUrls = ({ urls, leave }: ChangeUrlsProps) => (
+export const ChangeUrls = ({ urls, more, onOpen, leave }: ChangeUrlsProps) => (
   <>
     {WAYS.map((way) => (
       <Action
@@ -144,10 +167,12 @@ export const ChangeUrls = ({ urls, leave }: ChangeUrlsProps) => (
         title={`${way.label} ${count(urls.length)} ${urls.length === 1 ? 'URL' : 'URLs'}`}
         submit={way.label}
         isDanger={way.isDanger ?? false}
-        run={async (texts) => planOf(way, texts, urls)}
-        show={(plan) => <RunChange plan={plan} leave={leave} />}
+        onOpen={onOpen}
+        run={async (texts) => ({ plan: planOf(way, texts, urls), more })}
+        show={(started) => <RunChange {...started} leave={leave} />}
       >
         <Preview way={way} urls={urls} />
+        {more && <p class="failed">{more}</p>}
       </Action>
     ))}
   </>

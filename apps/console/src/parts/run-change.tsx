@@ -1,22 +1,24 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Changed, ChangedMeanwhile, changeUrl } from '../data/change-url.ts';
+import { type Changed, ChangedMeanwhile, changeUrl, lacksUrl } from '../data/change-url.ts';
 import { count } from '../data/format.ts';
 import { runAll } from '../data/run-all.ts';
 import { saveText } from '../data/save.ts';
-import { nameOfUrl, type Planned, planChange, type Url, type UrlChange, type UrlPlan } from '../data/urls.ts';
+import { nameOfUrl, type Planned, planChange, type UrlChange, type UrlPlan } from '../data/urls.ts';
 import { Secret } from './action.tsx';
 import { Table } from './table.tsx';
 
 /** How the change of each URL ended, by its id. */
-type Ends = ReadonlyMap<string, { readonly url: Url; readonly end: Changed | Error }>;
+type Ends = ReadonlyMap<string, Planned & { readonly end: Changed | Error }>;
 
 type RunChangeProps = {
   readonly plan: UrlPlan;
+  /** Says that more URLs fit than those of the plan. */
+  readonly more: string;
   readonly leave: (done: ReadonlySet<string>) => void;
 };
 
 /** Carries a change out when it is shown, with its progress and a line for each failure. Leaving it ends it after the requests under way. */
-export function RunChange({ plan: { change, planned }, leave }: RunChangeProps) {
+export function RunChange({ plan: { change, planned }, more, leave }: RunChangeProps) {
   const [ends, setEnds] = useState<Ends>(new Map());
   const [isRunning, setRunning] = useState(false);
   const latest = useRef({ ends, stop: new AbortController() });
@@ -28,7 +30,7 @@ export function RunChange({ plan: { change, planned }, leave }: RunChangeProps) 
       items,
       async (item) => {
         const end = await changeUrl(item).catch((error: Error) => error);
-        latest.current.ends = new Map(latest.current.ends).set(item.url.id, { url: item.url, end });
+        latest.current.ends = new Map(latest.current.ends).set(item.url.id, { ...item, end });
         setEnds(latest.current.ends);
       },
       stop.signal,
@@ -44,8 +46,9 @@ export function RunChange({ plan: { change, planned }, leave }: RunChangeProps) 
   }, []);
   const rest = restOf(change, planned, ends);
   return (
-    <>
+    <div data-unsaved={isRunning && change.kind === 'extend' ? '' : undefined}>
       <Progress all={planned.length} ends={ends} />
+      {more && <p class="failed">{more}</p>}
       {isRunning && (
         <button type="button" onClick={() => latest.current.stop.abort()}>
           Stop
@@ -60,21 +63,24 @@ export function RunChange({ plan: { change, planned }, leave }: RunChangeProps) 
         </p>
       )}
       <NewUrls ends={ends} />
-    </>
+    </div>
   );
 }
 
 const isDone = (end: Changed | Error | undefined): end is Changed =>
   end !== undefined && !(end instanceof Error);
 
-const doneIn = (ends: Ends): ReadonlySet<string> =>
-  new Set([...ends].flatMap(([id, { end }]) => (isDone(end) ? id : [])));
+const isFinished = (item: Planned, end: Changed | Error | undefined): boolean =>
+  isDone(end) && !lacksUrl(item, end);
 
-/** Those that failed or were not sent. One that somebody else has changed starts from what it is now. */
+const doneIn = (ends: Ends): ReadonlySet<string> =>
+  new Set([...ends].flatMap(([id, { end, ...item }]) => (isFinished(item, end) ? id : [])));
+
+/** Those that failed, were not sent, or have a new URL that is not here yet. One that somebody else has changed starts from what it is now. */
 function restOf(change: UrlChange, planned: readonly Planned[], ends: Ends): readonly Planned[] {
   return planned.flatMap((item) => {
     const end = ends.get(item.url.id)?.end;
-    if (isDone(end)) return [];
+    if (isFinished(item, end)) return [];
     return end instanceof ChangedMeanwhile ? planChange(change, [end.url]).planned : [item];
   });
 }
@@ -83,12 +89,14 @@ function Progress({ all, ends }: { all: number; ends: Ends }) {
   const done = [...ends.values()].filter(({ end }) => isDone(end)).length;
   const pending = [...ends.values()].filter(({ end }) => isDone(end) && end.isPending).length;
   const failed = ends.size - done;
+  const lacking = [...ends.values()].filter(({ end, ...item }) => isDone(end) && lacksUrl(item, end)).length;
   return (
     <>
       <progress max={all} value={done} aria-label="URLs that are changed" />
       <p>
         {count(done)} of {count(all)} done{failed > 0 && `, ${count(failed)} failed`}.
         {pending > 0 && ` ${count(pending)} are stored and take effect as soon as Redis answers.`}
+        {lacking > 0 && ' Their new URLs are missing: try again when Redis answers.'}
       </p>
     </>
   );
@@ -113,24 +121,38 @@ function Failures({ ends }: { ends: Ends }) {
 
 /** The new URLs, which no other page shows. */
 function NewUrls({ ends }: { ends: Ends }) {
+  const [saved, setSaved] = useState(0);
   const all = [...ends.values()].flatMap(({ url, end }) =>
-    isDone(end) && end.newUrl !== null ? [[url.id, url.external_user ?? '', end.newUrl]] : [],
+    isDone(end) && end.newUrl !== null ? [{ url, newUrl: end.newUrl }] : [],
   );
   const [first] = all;
   if (!first) return null;
-  if (all.length === 1) return <Secret label="The URL with the later end" value={first[2] ?? ''} />;
-  const csv = [['id', 'external_user', 'url'], ...all].map((row) => row.map(quoted).join(',')).join('\r\n');
+  const save = () => {
+    saveText('new-urls.csv', csvOf(all.map(({ url, newUrl }) => [url.id, url.external_user ?? '', newUrl])));
+    setSaved(all.length);
+  };
   return (
-    <>
-      <p>{count(all.length)} URLs are new. Give them to their holders: they are not shown again.</p>
+    <div data-unsaved={saved < all.length ? '' : undefined}>
+      {all.length === 1 ? (
+        <Secret
+          label={`The URL with the later end of ${[first.url.external_user, nameOfUrl(first.url)].filter(Boolean).join(', ')}`}
+          value={first.newUrl}
+          onCopied={() => setSaved(1)}
+        />
+      ) : (
+        <p>{count(all.length)} URLs are new. Give them to their holders: they are not shown again.</p>
+      )}
       <p>
-        <button type="button" onClick={() => saveText('new-urls.csv', `${csv}\r\n`)}>
-          Save the new URLs as CSV
+        <button type="button" onClick={save}>
+          {all.length === 1 ? 'Save it as CSV' : 'Save the new URLs as CSV'}
         </button>
       </p>
-    </>
+    </div>
   );
 }
+
+const csvOf = (rows: readonly (readonly string[])[]): string =>
+  [['id', 'external_user', 'url'], ...rows].map((row) => `${row.map(quoted).join(',')}\r\n`).join('');
 
 /** A field of CSV. A spreadsheet would run one that begins as a formula does. */
 const quoted = (text: string): string => `"${text.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;

@@ -1,6 +1,17 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import { count, money, usedOf } from '../data/format.ts';
+import { count, money, short, usedOf } from '../data/format.ts';
+import { type CutSession, MOST_OF_SESSION } from '../data/queries.ts';
+import {
+  EVERYTHING,
+  MOST_SELECTED,
+  NOTHING,
+  readsOn,
+  type Selection,
+  selectedOf,
+  some,
+  withRows,
+} from '../data/selection.ts';
 import { shareUsed } from '../data/shared-budget.ts';
 import { isLive, nameOfUrl, type Url } from '../data/urls.ts';
 import { ChangeUrl, ChangeUrls } from './change-urls.tsx';
@@ -12,31 +23,39 @@ import { type Column, PagedTable, type Pages } from './table.tsx';
 type UrlTableProps<P> = {
   readonly of: Pages<P>;
   readonly rowsOf: (page: P) => readonly Url[];
+  /** Sessions of a page whose other URLs were not read. */
+  readonly cutOf?: (page: P) => readonly CutSession[];
   readonly caption: string;
   readonly empty: string;
   /** Whether each row has buttons of its own. */
   readonly hasButtons?: boolean;
 };
 
-/** The most URLs that one press selects. */
-const MOST_SELECTED = 1_000;
-
 /** URLs with their figures. Those that are selected can be changed together. */
-export function UrlTable<P>({ of, rowsOf, hasButtons = false, ...table }: UrlTableProps<P>) {
+export function UrlTable<P>({ of, rowsOf, cutOf, hasButtons = false, ...table }: UrlTableProps<P>) {
   const can = useContext(Rights);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const rows = of.data?.pages.flatMap(rowsOf) ?? [];
+  const [selection, setSelection] = useState(NOTHING);
+  const pages = of.data?.pages ?? [];
+  const rows = pages.flatMap(rowsOf);
+  const cut = cutOf ? pages.flatMap(cutOf) : [];
   const live = rows.filter(isLive);
-  const select = (ids: readonly string[], isOn: boolean) =>
-    setSelected(
-      (before) => new Set(isOn ? [...before, ...ids] : [...before].filter((id) => !ids.includes(id))),
-    );
+  const chosen = selectedOf(selection, live);
+  const select: Select = (ids, isOn) => setSelection((before) => withRows(before, ids, isOn));
+  const selected = new Set(chosen.map(({ id }) => id));
   const columns = can('presign') ? [selectable(selected, select), ...COLUMNS.slice(1)] : COLUMNS;
+  const isMore = of.hasNextPage || cut.length > 0 || live.length > MOST_SELECTED;
   return (
     <>
       {rows.some((url) => url.live === null) && <NotLive />}
+      {cut.length > 0 && <Cut sessions={cut} />}
       {can('presign') ? (
-        <Selection of={of} live={live} selected={selected} select={select} />
+        <SelectionBar
+          of={of}
+          live={live.length}
+          chosen={chosen}
+          isMore={isMore}
+          {...{ selection, setSelection }}
+        />
       ) : (
         <p class="soft">
           This API key may read URLs and not change them. To raise, extend or revoke them, sign in with a key
@@ -57,64 +76,86 @@ export function UrlTable<P>({ of, rowsOf, hasButtons = false, ...table }: UrlTab
 
 const ROWS = 50;
 
+/** Sessions with more URLs than a list reads. */
+const Cut = ({ sessions }: { sessions: readonly CutSession[] }) => (
+  <p class="failed">
+    The list lacks URLs beyond the newest {count(MOST_OF_SESSION)} of{' '}
+    {sessions.map(({ id, name }, at) => (
+      <span key={id}>
+        {at > 0 && ', '}
+        <a href={hrefOf('urls', id)}>{name ?? `session ${short(id)}`}</a>
+      </span>
+    ))}
+    .
+  </p>
+);
+
 type Select = (ids: readonly string[], isOn: boolean) => void;
 
 type SelectionProps<P> = {
   readonly of: Pages<P>;
-  /** The listed URLs that can be changed. */
-  readonly live: readonly Url[];
-  readonly selected: ReadonlySet<string>;
-  readonly select: Select;
+  /** How many listed URLs can be changed. */
+  readonly live: number;
+  readonly chosen: readonly Url[];
+  /** Whether more URLs may fit than are listed. */
+  readonly isMore: boolean;
+  readonly selection: Selection;
+  readonly setSelection: (selection: Selection) => void;
 };
 
 /** Selects all URLs of the filter, and changes those that are selected. */
-function Selection<P>({ of, live, selected, select }: SelectionProps<P>) {
-  const chosen = live.filter(({ id }) => selected.has(id));
-  const ids = live.map(({ id }) => id);
-  const [isReading, readAll] = useReadAll(of, live.length);
-  const selectAll = (event: JSX.TargetedEvent<HTMLInputElement>) => {
-    select(ids, event.currentTarget.checked);
-    if (event.currentTarget.checked) readAll();
-  };
-  // While pages arrive, their URLs are selected, too.
-  useEffect(() => {
-    if (isReading) select(ids, true);
-  }, [isReading, live.length]);
+function SelectionBar<P>({ of, live, chosen, isMore, selection, setSelection }: SelectionProps<P>) {
+  const [isOpen, setOpen] = useState(false);
+  const isReading = useReadAll(of, selection, live) && !isOpen;
+  const more =
+    selection.isAll && isMore ? 'More URLs may fit this filter: only those that were read are selected.' : '';
+  const ids = () => chosen.map(({ id }) => id);
   return (
     <section class="selection buttons" aria-label="Selected URLs" tabIndex={-1}>
       <label>
         <input
           type="checkbox"
-          checked={chosen.length > 0 && chosen.length === live.length}
-          disabled={live.length === 0}
-          onChange={selectAll}
+          checked={
+            selection.isAll
+              ? selection.ids.size === 0
+              : chosen.length > 0 && chosen.length === Math.min(live, MOST_SELECTED)
+          }
+          disabled={live === 0 && !of.hasNextPage}
+          onChange={(event) => setSelection(event.currentTarget.checked ? EVERYTHING : NOTHING)}
         />{' '}
         All of this filter
       </label>
       <span role="status">
         {count(chosen.length)} selected
-        {isReading && '. Reading on…'}
-        {!isReading &&
-          chosen.length >= MOST_SELECTED &&
-          of.hasNextPage &&
-          `. There are more than ${count(MOST_SELECTED)}.`}
+        {isReading ? '. Reading on…' : more && `. ${more}`}
       </span>
-      {chosen.length > 0 && !isReading && (
-        <ChangeUrls urls={chosen} leave={(done) => select([...done], false)} />
+      {isReading && (
+        <button type="button" onClick={() => setSelection(some(ids()))}>
+          Stop
+        </button>
+      )}
+      {/* A dialog stays while its URLs end. */}
+      {((chosen.length > 0 && !isReading) || isOpen) && (
+        <ChangeUrls
+          urls={chosen}
+          more={more}
+          onOpen={setOpen}
+          leave={(done) => setSelection(some(ids().filter((id) => !done.has(id))))}
+        />
       )}
     </section>
   );
 }
 
-/** Reads the rest of a list, page by page, until it has enough rows. */
-function useReadAll<P>(of: Pages<P>, rows: number): readonly [boolean, () => void] {
-  const [isOn, setOn] = useState(false);
-  const isOpen = of.hasNextPage && rows < MOST_SELECTED && !of.error;
+/** Reads the rest of a list, page by page, while all of it are selected. */
+function useReadAll<P>(of: Pages<P>, selection: Selection, rows: number): boolean {
+  const { hasNextPage, isFetchingNextPage, error } = of;
+  const pages = of.data?.pages.length ?? 0;
+  const isReading = !error && readsOn(selection, { hasNextPage, pages, rows });
   useEffect(() => {
-    if (isOn && !isOpen) setOn(false);
-    else if (isOn && !of.isFetchingNextPage) of.fetchNextPage();
-  }, [isOn, isOpen, of.isFetchingNextPage]);
-  return [isOn && isOpen, () => setOn(true)];
+    if (isReading && !isFetchingNextPage) of.fetchNextPage();
+  }, [isReading, isFetchingNextPage, pages]);
+  return isReading;
 }
 
 /** The first column with a box for each URL. With Shift, all between it and the last one that was pressed. */

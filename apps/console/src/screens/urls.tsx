@@ -35,6 +35,7 @@ export function Urls({ params }: { params: Place['params'] }) {
         key={JSON.stringify(params)}
         of={urls}
         rowsOf={(page) => page.urls.filter((url) => fitsUrl(url, params, now))}
+        cutOf={({ cut }) => cut}
         caption="URLs"
         empty={urls.hasNextPage ? 'None among those read so far.' : 'No URL fits.'}
       />
