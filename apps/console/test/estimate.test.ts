@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { appliesTo } from '../src/data/applies-to.ts';
+import { appliesTo, budgetsOf } from '../src/data/applies-to.ts';
 import { about, averageSize, callCost, callsUnder } from '../src/data/estimate.ts';
 
 const RATES = { input: 150_000, output: 600_000 };
@@ -49,4 +49,20 @@ test.each([
   const request = { external_user: 'ada', metadata: { team: 'blue' } };
   expect(appliesTo({ scope, deleted_at: null }, request, 'own')).toBe(applies);
   expect(appliesTo({ scope, deleted_at: 1 }, request, 'own')).toBe(false);
+});
+
+test('a template counts until there is a budget of its window for the user or the value, and a deleted one never', () => {
+  const budget = { kind: 'budget', window: 'month', deleted_at: null, template: 't' } as const;
+  const each = { ...budget, id: 't', kind: 'template', scope: { external_user: '*' } } as const;
+  const ada = { ...budget, id: 'ada', scope: { external_user: 'ada' } };
+  const grace = { ...budget, id: 'grace', scope: { external_user: 'grace' } };
+  const daily = { ...ada, id: 'daily', window: 'day' } as const;
+  const team = { ...each, id: 'team', scope: { metadata: { team: '*' } } };
+  const idsOf = (...of: Parameters<typeof budgetsOf>[0]) =>
+    budgetsOf(of, { external_user: 'ada', metadata: { team: 'blue' } }, undefined).map(
+      (one) => (one as { id?: string }).id,
+    );
+  expect(idsOf(each, ada, grace)).toEqual(['ada']);
+  expect(idsOf(each, grace, daily, team)).toEqual(['t', 'daily', 'team']);
+  expect(idsOf(each, { ...ada, deleted_at: 1 })).toEqual(['t']);
 });

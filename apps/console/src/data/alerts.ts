@@ -64,7 +64,8 @@ export function conditionOf(fields: Fields, timeZone: string): Condition {
   const window = fields['window'] === 'hour' ? 'hour' : 'day';
   const zone = { window, time_zone: timeZone } as const;
   const percent = Number(fields['percent']);
-  if (kind === 'budget') return { budget: { budget: fields['budget'] ?? '', percent } };
+  if (kind === 'budget')
+    return { budget: { budget: fields['budget_id'] ?? fields['budget'] ?? '', percent } };
   if (kind === 'spend') return { spend: { ...zone, amount: amountOf('Amount', fields['amount']) } };
   if (kind === 'spend_jump') {
     const [factor, least] = [Number(fields['factor']), amountOf('At least', fields['at_least'])];

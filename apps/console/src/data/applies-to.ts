@@ -20,3 +20,20 @@ export function appliesTo(
 /** `*` is a budget for each value. */
 const isOne = (value: string, given: unknown): boolean =>
   typeof given === 'string' && given !== '' && (value === '*' || value === given);
+
+type Budget = Pick<SharedBudget, 'kind' | 'scope' | 'window' | 'deleted_at'>;
+
+/** The budgets that calls of a requested URL will draw on. A template makes one at the first URL, unless there is one of its window. */
+export function budgetsOf<B extends Budget>(
+  budgets: readonly B[],
+  request: Request,
+  apiKey: string | undefined,
+): readonly B[] {
+  const fit = budgets.filter((budget) => appliesTo(budget, request, apiKey));
+  const made = new Set(fit.flatMap((each) => (each.kind === 'budget' ? selectorOf(each) : [])));
+  return fit.filter((each) => each.kind === 'budget' || !made.has(selectorOf(each)));
+}
+
+/** Calls draw on at most one budget of each. */
+const selectorOf = ({ scope, window }: Budget): string =>
+  [...Object.keys(scope), ...Object.keys(scope.metadata ?? {}), window].join('\0');

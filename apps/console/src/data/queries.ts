@@ -4,6 +4,7 @@ import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
 import { usePages } from './pages.ts';
 import type { Range } from './range.ts';
+import { readAll } from './read-all.ts';
 import { refusedIn } from './refusals.ts';
 import { mapAll } from './run-all.ts';
 import { LIMITS, setSession } from './session.ts';
@@ -129,6 +130,14 @@ export type Filters = Readonly<Record<string, string>>;
 
 export const useBudgets = (filters: Filters = {}) =>
   usePages(['budgets', filters], (at) => presign.listBudgets({ ...filters, ...at }), LIVE_MS);
+
+/** The budgets, for a choice. */
+export const useBudgetList = () =>
+  useQuery({
+    queryKey: ['budgets', 'list'],
+    queryFn: () => readAll((at) => presign.listBudgets(at)),
+    staleTime: REPORT_MS,
+  });
 
 export const useBudget = (id: string) =>
   useQuery({ queryKey: ['budget', id], queryFn: () => presign.getBudget({ id }), refetchInterval: LIVE_MS });
@@ -294,11 +303,12 @@ export const useValues = (by: Dimension, enabled = true) =>
       }),
   });
 
-/** The first virtual keys, for a choice. */
+/** The virtual keys, for a choice. */
 export const useVirtualKeyList = (enabled: boolean) =>
   useQuery({
     queryKey: ['virtual-key-list'],
-    queryFn: async () => (await presign.listVirtualKeys({ limit: 100 })).data,
+    queryFn: () => readAll((at) => presign.listVirtualKeys(at)),
+    staleTime: REPORT_MS,
     enabled,
   });
 

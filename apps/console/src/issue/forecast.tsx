@@ -1,9 +1,9 @@
 import { useContext, useState } from 'preact/hooks';
-import { appliesTo } from '../data/applies-to.ts';
+import { budgetsOf } from '../data/applies-to.ts';
 import { about, averageSize, type CallSize, callCost, callsUnder } from '../data/estimate.ts';
 import { count, money } from '../data/format.ts';
-import { useBudgets, useLimits, useModels, useNow, useUsage } from '../data/queries.ts';
-import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
+import { useBudgetList, useLimits, useModels, useNow, useUsage, useVirtualKeyList } from '../data/queries.ts';
+import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Fullness } from '../parts/facts.tsx';
 import { Choice } from '../parts/form.tsx';
 import { hrefOf } from '../parts/place.ts';
@@ -96,33 +96,58 @@ export function modelsOf({ models, config }: Request): readonly string[] {
   return Array.isArray(models) ? models.map(String) : [];
 }
 
-/** The shared budgets of calls, as far as the newest 50 have them. */
-function BudgetsOf({ request }: { request: Request }) {
+type Drawn = {
+  readonly id: string;
+  readonly name: string;
+  readonly path: string;
+  readonly share: number;
+  readonly left: number | null;
+};
+
+const leftOf = (most: number | null, { spent }: { readonly spent: number }) =>
+  most === null ? null : Math.max(0, most - spent);
+
+/** The budgets of calls: shared ones, and that of the virtual key. */
+function useDrawn(request: Request): { readonly rows: readonly Drawn[]; readonly isCut: boolean } {
   const { data: limits } = useLimits();
-  const { data } = useBudgets();
-  const budgets = data?.pages.flatMap((page) => page.data) ?? [];
-  const own = budgets.filter((budget) => appliesTo(budget, request, limits?.api_key.id));
+  const { data: budgets } = useBudgetList();
+  const { data: keys } = useVirtualKeyList(true);
+  const shared = budgetsOf(budgets?.rows ?? [], request, limits?.api_key.id).map((each) => ({
+    ...{ id: each.id, name: nameOf(each), path: 'limits', share: shareOf(each) },
+    left: leftOf(each.cost_limit, figuresOf(each)),
+  }));
+  const key = keys?.rows.find(({ id }) => id === request.virtual_key);
+  const isLimited = key && (key.budget.cost_limit !== null || key.budget.max_uses !== null);
+  if (!isLimited) return { rows: shared, isCut: budgets?.isCut ?? false };
+  const used = key.budget.live ?? key.budget.settled;
+  const own = {
+    ...{ id: key.id, name: key.name, path: 'keys', share: shareUsed(key.budget, used) },
+    left: leftOf(key.budget.cost_limit, used),
+  };
+  return { rows: [own, ...shared], isCut: budgets?.isCut ?? false };
+}
+
+function BudgetsOf({ request }: { request: Request }) {
+  const { rows, isCut } = useDrawn(request);
   return (
     <>
       <h2>Budgets that will apply</h2>
       <Table
         caption="Budgets that will apply"
-        rows={own}
+        rows={rows}
         keyOf={({ id }) => id}
-        empty="No shared budget."
+        empty="No budget."
         columns={[
-          { head: 'Budget', cell: (each) => <a href={hrefOf('limits', each.id)}>{nameOf(each)}</a> },
-          { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
+          { head: 'Budget', cell: ({ path, id, name }) => <a href={hrefOf(path, id)}>{name}</a> },
+          { head: 'Full', cell: ({ name, share }) => <Fullness of={name} used={share} most={1} /> },
           {
             head: 'Left',
             figure: true,
-            cell: (each) =>
-              each.cost_limit === null
-                ? 'no limit'
-                : money(Math.max(0, each.cost_limit - figuresOf(each).spent)),
+            cell: ({ left }) => (left === null ? 'no limit' : money(left)),
           },
         ]}
       />
+      {isCut && <p class="soft">Budgets beyond the newest 1,000 are not considered.</p>}
     </>
   );
 }

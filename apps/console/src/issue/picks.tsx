@@ -2,7 +2,7 @@ import { createContext } from 'preact';
 import { useContext, useId, useRef } from 'preact/hooks';
 import { tokenRates } from '../data/estimate.ts';
 import { money } from '../data/format.ts';
-import { useModels, useNames, useValues, useVirtualKeyList } from '../data/queries.ts';
+import { useModels, useValues, useVirtualKeyList } from '../data/queries.ts';
 import { Rights } from '../parts/rights.ts';
 import { PATHS } from './dialects.ts';
 import type { Texts } from './schema.ts';
@@ -25,15 +25,14 @@ export function usePicks(texts: Texts): Readonly<Record<string, Pick>> {
   const isReader = can('read');
   const provider = texts.get('provider') ?? '';
   const { data: users = [] } = useValues('external_user', isReader);
-  const { data: names } = useNames(can('admin'), isReader);
   const { data: models } = useModels('', isReader);
   const { data: keys } = useVirtualKeyList(isReader);
   if (!isReader) return { path: { options: PATHS.map(plain) } };
   const providers = new Set([
-    ...(keys ?? []).map((key) => key.provider),
+    ...(keys?.rows ?? []).map((key) => key.provider),
     ...(models ?? []).map((each) => each.provider),
   ]);
-  const own = (keys ?? []).filter(
+  const own = (keys?.rows ?? []).filter(
     (key) => key.revoked_at === null && (provider === '' || key.provider === provider),
   );
   return {
@@ -47,8 +46,8 @@ export function usePicks(texts: Texts): Readonly<Record<string, Pick>> {
     },
     ...(own.length > 0 && {
       virtual_key: {
-        options: own.map(({ id }) => [id, names?.virtual_key.get(id) ?? id] as const),
-        isClosed: true,
+        options: own.map(({ id, name }) => [id, name] as const),
+        isClosed: keys?.isCut === false,
       },
     }),
   };

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { KINDS, type Kind, kindOf, textsOf, WINDOWS } from '../data/alerts.ts';
 import { useWebhooks } from '../data/developer-queries.ts';
-import { useBudgets } from '../data/queries.ts';
+import { useBudgetList } from '../data/queries.ts';
 import { nameOf } from '../data/shared-budget.ts';
 import { Choice, Field } from './form.tsx';
 
@@ -76,12 +76,18 @@ const Bounded = ({ label, min, max, ...field }: BoundedProps) => (
 
 /** Budgets that have figures: no templates, and none that is deleted. */
 function Budgets({ value }: { value: string | undefined }) {
-  const { data } = useBudgets();
-  const budgets = data?.pages.flatMap((page) => page.data) ?? [];
-  const live = budgets.filter(({ kind, deleted_at: end }) => kind === 'budget' && end === null);
+  const { data } = useBudgetList();
+  const live = (data?.rows ?? []).filter(({ kind, deleted_at: end }) => kind === 'budget' && end === null);
   if (data && live.length === 0) return <p class="soft">There is no budget yet. Create one under Limits.</p>;
   const options = live.map((budget) => [budget.id, nameOf(budget)] as const);
-  return <Choice label="Budget" name="budget" value={value ?? live[0]?.id} options={options} />;
+  return (
+    <>
+      <Choice label="Budget" name="budget" value={value ?? live[0]?.id} options={options} />
+      {data?.isCut && (
+        <Field label="Or another budget, by its id" name="budget_id" hint="The list has the newest 1,000." />
+      )}
+    </>
+  );
 }
 
 /** Where an endpoint leads, in words. */
