@@ -130,6 +130,14 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     for (const part of ['$61.20', '$50.00', 'since']) expect(text).toContain(part);
     await eventually(async () => ((await main().getByText('quiet').count()) === 2 ? true : undefined));
     await expectGood();
+    await ui.page.setViewportSize({ width: 1_000, height: 700 });
+    const [state, buttons] = await Promise.all(
+      ['State', 'Change'].map((head) =>
+        rowOf('Daily spend').locator(`td[data-head="${head}"]`).boundingBox(),
+      ),
+    );
+    expect((state?.x ?? 0) + (state?.width ?? 0)).toBeLessThanOrEqual(buttons?.x ?? 0);
+    await ui.page.setViewportSize({ width: 1_280, height: 800 });
     await ui.picture('alerts');
     await goTo('Daily spend');
     const firings = ui.page.getByRole('region', { name: 'Firings' });

@@ -139,7 +139,10 @@ const State = ({ of: { enabled, firing_since: at, checked_at: checked } }: { of:
   if (at === null) return <Status of={checked === null ? 'not checked yet' : 'quiet'} />;
   return (
     <>
-      <Status of="firing" /> since <When at={at} />
+      <Status of="firing" />
+      <div>
+        since <When at={at} />
+      </div>
     </>
   );
 };
