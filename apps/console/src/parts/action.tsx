@@ -107,10 +107,13 @@ function useChange<Answer>(
   const client = useQueryClient();
   /** A second press can arrive before the button is drawn as disabled. */
   const isSent = useRef(false);
+  /** They may have a secret, which the cache of changes would keep. */
+  const sent = useRef<Fields>();
   const change = useMutation({
-    // They may have a secret.
     gcTime: 0,
-    mutationFn: async (fields: Fields) => {
+    mutationFn: async () => {
+      const fields = sent.current ?? {};
+      sent.current = undefined;
       if (!run) throw new Error('The dialog is closed.');
       return run(fields);
     },
@@ -133,7 +136,8 @@ function useChange<Answer>(
     event.preventDefault();
     if (isSent.current) return;
     isSent.current = true;
-    change.mutate(textsOf(event.currentTarget));
+    sent.current = textsOf(event.currentTarget);
+    change.mutate();
   };
   return { change, send, reload: () => reload(client) };
 }
