@@ -1,10 +1,12 @@
-import type { Alert, Webhook } from '@presign/client';
+import type { Alert, SharedBudget, Webhook } from '@presign/client';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { KINDS, type Kind, kindOf, textsOf, WINDOWS } from '../data/alerts.ts';
 import { useWebhooks } from '../data/developer-queries.ts';
 import { useBudgetList } from '../data/queries.ts';
+import type { Whole } from '../data/read-all.ts';
 import { nameOf } from '../data/shared-budget.ts';
+import { Answer } from './answer.tsx';
 import { Choice, Field } from './form.tsx';
 
 type Shown = Pick<Alert, 'name' | 'condition'> & Partial<Pick<Alert, 'webhook'>>;
@@ -75,15 +77,24 @@ const Bounded = ({ label, min, max, ...field }: BoundedProps) => (
 );
 
 /** Budgets that have figures: no templates, and none that is deleted. */
-function Budgets({ value }: { value: string | undefined }) {
-  const { data } = useBudgetList();
-  const live = (data?.rows ?? []).filter(({ kind, deleted_at: end }) => kind === 'budget' && end === null);
-  if (data && live.length === 0) return <p class="soft">There is no budget yet. Create one under Limits.</p>;
+const Budgets = ({ value }: { value: string | undefined }) => (
+  <Answer of={useBudgetList()}>{(list) => <BudgetChoice of={list} value={value} />}</Answer>
+);
+
+function BudgetChoice({
+  of: { rows, isCut },
+  value,
+}: {
+  of: Whole<SharedBudget>;
+  value: string | undefined;
+}) {
+  const live = rows.filter(({ kind, deleted_at: end }) => kind === 'budget' && end === null);
+  if (live.length === 0) return <p class="soft">There is no budget yet. Create one under Limits.</p>;
   const options = live.map((budget) => [budget.id, nameOf(budget)] as const);
   return (
     <>
       <Choice label="Budget" name="budget" value={value ?? live[0]?.id} options={options} />
-      {data?.isCut && (
+      {isCut && (
         <Field label="Or another budget, by its id" name="budget_id" hint="The list has the newest 1,000." />
       )}
     </>
