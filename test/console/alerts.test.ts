@@ -91,6 +91,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await dialog().getByLabel('Name').fill('Team budget');
     await dialog().getByLabel('Fires when').selectOption('budget');
     const budget = dialog().getByLabel('Budget', { exact: true });
+    await budget.waitFor();
     // A template has no figures.
     expect(await budget.locator('option').allInnerTexts()).toEqual(['Team']);
     await dialog()

@@ -140,7 +140,7 @@ const State = ({ of: { enabled, firing_since: at, checked_at: checked } }: { of:
   return (
     <>
       <Status of="firing" />
-      <div>
+      <div class="since">
         since <When at={at} />
       </div>
     </>
@@ -160,7 +160,7 @@ const ALERTS: readonly Column<Alert>[] = [
     cell: (alert) => (
       <>
         <a href={hrefOf('alerts', alert.id)}>{alert.name}</a>
-        <div class="soft">
+        <div class="soft condition">
           <Condition of={alert} />
         </div>
       </>
