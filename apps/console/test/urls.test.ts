@@ -87,7 +87,7 @@ test('limits that a URL has already are recognised', () => {
   expect(hasLimits(url({ cost_limit: 5, max_uses: 3 }), { cost_limit: 5, max_uses: 4 })).toBe(false);
 });
 
-test('a filter of the address that is a field of a URL applies, and one that is none fits no URL', () => {
+test('a filter of the address applies to the field of its name, and without such a field no URL fits', () => {
   const own = url({ metadata: { team: 'blue' } });
   for (const filters of [{ session_id: 's' }, { id: own.id }, { 'metadata.team': 'blue' }])
     expect(fitsUrl(own, filters, 0), JSON.stringify(filters)).toBe(true);

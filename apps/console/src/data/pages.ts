@@ -47,7 +47,7 @@ export const pagesOf = <P extends Page>(
   });
 };
 
-/** Reads all that is shown again after a change. Of a long list, its first pages stay. */
+/** Reads all that is shown again after a change. A long list keeps its first pages. */
 export function reload(client: QueryClient): Promise<void> {
   for (const { queryKey, meta } of client.getQueryCache().findAll()) {
     const most = meta?.['mostLive'];
