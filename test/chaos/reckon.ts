@@ -48,7 +48,7 @@ export function reckon({ billed, rows, held }: Books): Reckoning {
     if (own.length > 1) violations.push(`${model}: ${own.length} rows in the ledger`);
     for (const row of own) {
       const fault = faultOf(row, billed.get(model), held.get(row.holdId.replaceAll('-', '')));
-      if (fault) violations.push(`${model}: ${fault}`);
+      if (fault) violations.push(`${model}: ${fault} (${row.outcome}, ${row.failure ?? 'no failure'})`);
     }
   }
   const missing = [...billed.keys()].filter((model) => !byModel.has(model));
@@ -65,11 +65,16 @@ export function reckon({ billed, rows, held }: Books): Reckoning {
   };
 }
 
+/** A call is cut if its gateway could not renew its place for too long, as when Redis is away. */
+const LOST_PLACE = 'limits_unavailable';
+
 /** The fault of a call's row; undefined if the row is right. */
 function faultOf(row: Row, billed: Billed | undefined, held: number | undefined): string | undefined {
   const cost = row.costMicrousd ?? Number.NaN;
   if (row.overrunMicrousd !== 0) return `overrun of ${row.overrunMicrousd}`;
   if (row.outcome === 'expired') return asHeld(cost, held, billed?.microusd ?? 0, 'of an expired hold');
+  if (row.failure === LOST_PLACE)
+    return asHeld(cost, held, billed?.microusd ?? 0, 'of a call that lost its place');
   if (!billed) return cost === 0 ? undefined : `charged ${cost}, which no provider saw`;
   switch (billed.fate) {
     case 'answer':
