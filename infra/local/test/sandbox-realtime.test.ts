@@ -115,7 +115,15 @@ describe('a response', () => {
       output: [{ content: [{ type: 'output_audio', transcript: 'This is ' }] }],
     });
     expect(cut.response.usage).toMatchObject({ output_tokens: 11 });
-    expect((await turn()).response.usage).toMatchObject({ input_tokens: 0 });
+  });
+
+  test('in an empty conversation has read something, as no answer comes of no input', async () => {
+    const { turn } = await open();
+    const { response } = await turn();
+    const { input_tokens, output_tokens } = response.usage as Record<string, number>;
+    expect(input_tokens).toBeGreaterThan(0);
+    expect(output_tokens).toBeGreaterThan(0);
+    expect(response.usage).toMatchObject({ input_token_details: { text_tokens: input_tokens } });
   });
 
   test('calls a tool with arguments of its types, and then says what the tool returned', async () => {
@@ -224,7 +232,8 @@ test('items are retrieved, truncated and deleted, and one that is not there is a
   expect(await ask('delete', 'deleted')).toMatchObject({ item_id: item.id });
   send({ type: 'conversation.item.delete', item_id: item.id });
   expect(await error()).toMatchObject({ code: 'item_not_found', param: 'item_id' });
-  expect((await turn()).response.usage).toMatchObject({ input_tokens: 0 });
+  // The tokens of an empty conversation.
+  expect((await turn()).response.usage).toMatchObject({ input_tokens: 4 });
 });
 
 test('an event that the API does not know is an error with its id, and the session goes on', async () => {

@@ -83,7 +83,8 @@ export function runResponse(asked: ToRun): Running {
   const { id, settings, items } = asked;
   const isDefault = settings.conversation !== 'none';
   let why: string | undefined;
-  const input = inputOf(settings, items);
+  const read = inputOf(settings, items);
+  const input = read.text + read.audio === 0 ? FRAME : read;
   const tool = toolFor(settings, items.at(-1));
   const began = { ...head(asked), status: 'in_progress', status_details: null, output: [], usage: null };
   asked.send('response.created', { response: began });
@@ -152,6 +153,9 @@ const usageOf = (input: Tokens, output: Tokens): object => ({
   },
   output_token_details: { text_tokens: output.text, audio_tokens: output.audio },
 });
+
+/** An answer never comes of no input: an empty conversation has tokens of its format. */
+const FRAME: Tokens = { text: 4, audio: 0 };
 
 /** The tool that `tool_choice` names, else the first one, unless a tool has just answered. */
 function toolFor({ tools = [], tool_choice: choice }: z.infer<typeof Response>, last: Item | undefined) {
