@@ -310,7 +310,7 @@ test('no URL is issued for such a path, unless it opens a socket', async () => {
     ),
   );
   expect(refusals).toEqual([
-    expect.stringContaining('path: opens sessions'),
+    expect.stringContaining('path: is opened as a socket alone'),
     expect.stringContaining('path: opens sessions'),
     expect.stringContaining('path[1]: opens sessions'),
   ]);

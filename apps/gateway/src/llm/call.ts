@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { costsNothing, dialectOf, errorShapeOf, leadsOutside } from '@presign/providers';
+import { costsNothing, dialectOf, errorShapeOf, leadsOutside, socketOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { ServeCall } from '../call-deps.ts';
 import { CallReport } from '../call-report.ts';
@@ -96,7 +96,8 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  if (leadsOutside(grant.provider, target.path)) return OUTSIDE;
+  if (leadsOutside(grant.provider, target.path))
+    return socketOf(grant.provider, target.path) ? SOCKET_ALONE : OUTSIDE;
   const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found.refusal;
   const away = checkHost(deps.hosts, hostOf(grant, target.path, found.policy.ref.credentialId));
@@ -131,6 +132,12 @@ const OUTSIDE: Refusal = {
   code: 'path_not_allowed',
   message:
     'This path opens sessions that pass by no gateway, or hands out keys, so no limit of this URL would hold for them.',
+};
+
+const SOCKET_ALONE: Refusal = {
+  code: 'path_not_allowed',
+  message:
+    'This path is opened as a socket alone: open it with ws:// or wss://, by a URL that was issued with "sockets": true.',
 };
 
 /** A call whose URL may be used. */

@@ -1,5 +1,6 @@
 import { type Ask, narrow } from '@presign/limits';
-import { encodingOf, type Usage } from '@presign/providers';
+import { encodingOf, modelFacts, type Usage } from '@presign/providers';
+import { microdollars } from '@presign/schema';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { type Admitted, admitCall, type Counted, type Passed } from '../limits/admit.ts';
@@ -33,8 +34,8 @@ export async function admitTightly(
   { plan, counting }: Planned,
 ): Promise<Tight | Extract<Counted, { refusal: unknown }>> {
   const { hold, worstTokens } = plan;
-  const admit = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>) =>
-    admitCall(deps, requestId, grant, policy, { ...ask, hold, worstTokens });
+  const admit = async ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>) =>
+    advised(await admitCall(deps, requestId, grant, policy, { ...ask, hold, worstTokens }), grant, plan);
   if (!givesBack(plan) || !counting || !isCountable(deps, grant, plan)) return tight(await admit(plan));
   const first = await admit({ worstTokens, hold: hold && { ...hold, leastTokens: hold.askedTokens } });
   if (!('refusal' in first) || !OUT_OF_ROOM.has(first.refusal.code)) return tight(first);
@@ -42,6 +43,16 @@ export async function admitTightly(
   if (count) return tight(await admit(countedPlan(plan, count)), count.inputTokens);
   // Its output bound may be lowered now.
   return hold && hold.leastTokens < hold.askedTokens ? tight(await admit(plan)) : first;
+}
+
+/** No shorter input helps a call that holds the whole context window: its URL needs more money. */
+function advised(counted: Counted, { provider }: LlmGrant, { model = '', inputTokens }: Plan): Counted {
+  if (!('refusal' in counted) || counted.refusal.code !== 'cost_limit_too_low') return counted;
+  const { limit_of, limit, remaining, needed } = counted.refusal.details ?? {};
+  if (limit_of !== 'url' || modelFacts(provider, model).contextWindow !== inputTokens) return counted;
+  const least = microdollars(Number(limit) - Number(remaining) + Number(needed));
+  const message = `This call holds the context window of its model, and may cost ${microdollars(Number(needed))}: raise cost_limit to at least ${least}.`;
+  return { refusal: { ...counted.refusal, message } };
 }
 
 const tight = (counted: Counted, countedTokens?: number) =>

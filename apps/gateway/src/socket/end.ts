@@ -29,6 +29,15 @@ export const MANY_TURNS: Refusal = {
   message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
 };
 export const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
+export const NO_JSON: Refusal = {
+  code: 'invalid_json',
+  message: 'The event is no JSON. Send a JSON object in UTF-8.',
+};
+export const NO_OBJECT: Refusal = {
+  code: 'unsupported_media_type',
+  message: 'The event is no JSON object. Send each event as one.',
+};
+
 export const BINARY: Refusal = {
   code: 'unsupported_media_type',
   message: 'This socket takes text. Send each event as one JSON object.',

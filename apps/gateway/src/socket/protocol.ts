@@ -38,10 +38,10 @@ export function protocolOf(
   const fixed = rules.config && applyConfig(rules.config, { path, body: {} }).body.model;
   const model = fixed ?? asked.model;
   if (typeof model !== 'string' || model === '')
-    return { refusal: badQuery('model', 'expected the name of a model') };
+    return { refusal: badQuery('model', 'the query must name it, as ?model=gpt-realtime') };
   if (rules.models?.has(model) === false) {
     const allowed = rules.models.all;
-    const message = `model: is not allowed. This URL allows ${briefly(allowed.join(', '))}.`;
+    const message = `model: ${briefly(model)} is not allowed. This URL allows ${allowed.length === 1 ? 'the model' : 'the models'} ${briefly(allowed.join(', '))}.`;
     return { refusal: { code: 'model_not_allowed', param: 'model', message, details: { allowed } } };
   }
   const at = { prices: deps.prices.current(), now: deps.now() };

@@ -1,5 +1,5 @@
 import { refusedItem } from '@presign/providers';
-import type { JsonObject } from '@presign/schema';
+import { briefly, type JsonObject } from '@presign/schema';
 
 /** The events of a holder of a Realtime session, and their fields (`openai` 7.59, RealtimeClientEvent, read on 2026-11-29). */
 
@@ -29,7 +29,7 @@ export function problemOf(
 ): { readonly param: string; readonly reason: string } | undefined {
   const { type, event_id: eventId, item } = event;
   const fields = typeof type === 'string' ? FIELDS.get(type) : undefined;
-  if (!fields) return { param: 'type', reason: 'this socket does not take such an event' };
+  if (!fields) return { param: 'type', reason: `this socket does not take ${named(type)}` };
   const stray = Object.keys(event).find((field) => !fields.has(field));
   if (stray !== undefined) return { param: stray.slice(0, NAME_MAX), reason: `${type} has no such field` };
   if (eventId !== undefined && typeof eventId !== 'string')
@@ -38,6 +38,9 @@ export function problemOf(
 }
 
 const NAME_MAX = 64;
+
+const named = (type: unknown): string =>
+  typeof type === 'string' ? `the event ${briefly(type)}` : 'an event without one';
 
 /**
  * Whether an event is nothing but sound, as SDKs write it: `append` with one field of Base64. So it has no name twice, no other field, no

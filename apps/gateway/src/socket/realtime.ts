@@ -25,6 +25,7 @@ import { tooLarge } from '../http/body.ts';
 import { namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
+import { NO_JSON, NO_OBJECT } from './end.ts';
 import { lookFor, MOST, newId, readEvent, textAt } from './event.ts';
 import { isFreeEvent, isSound, problemOf } from './realtime-events.ts';
 
@@ -106,12 +107,12 @@ export class RealtimeDialect implements SocketDialect {
     if (maxBodyBytes !== undefined && frame.length > maxBodyBytes)
       return refused(tooLarge({ maxBodyBytes }), '');
     const scan = scanJson(frame, MOST, namesJudge(undefined));
-    if ('excess' in scan) return refused({ code: 'invalid_json' }, '');
+    if ('excess' in scan) return refused(MANY_PARTS, '');
     if (scan.ambiguous !== undefined) return refused(ambiguous(scan.ambiguous), '');
     const read = readJson(frame);
-    if (!read) return refused({ code: 'invalid_json' }, '');
+    if (!read) return refused(NO_JSON, '');
     const event = read.value;
-    if (!isJsonObject(event)) return refused({ code: 'unsupported_media_type' }, '');
+    if (!isJsonObject(event)) return refused(NO_OBJECT, '');
     const label = typeof event.event_id === 'string' ? event.event_id.slice(0, LABEL_MAX) : '';
     const problem = problemOf(event);
     if (problem) return refused(refusalOf(problem), label);
@@ -309,6 +310,11 @@ const eventOf = (type: string, eventId: unknown, rest: object): Buffer =>
   Buffer.from(JSON.stringify({ type, event_id: eventId, ...rest }));
 
 const refused = (refusal: Refusal, label: string): Asked => ({ is: 'refused', refusal, label });
+
+const MANY_PARTS: Refusal = {
+  code: 'invalid_json',
+  message: `The event is nested deeper than ${MOST.depth}, or has more than ${MOST.parts} parts.`,
+};
 
 const invalid = (param: string, problem: string): Refusal => ({
   code: 'invalid_request',

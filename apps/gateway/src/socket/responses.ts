@@ -3,6 +3,7 @@ import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } f
 import { NameTree, namesJudge } from '../json/names.ts';
 import { ambiguous } from '../llm/body.ts';
 import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
+import { NO_JSON, NO_OBJECT } from './end.ts';
 import { lookFor, MOST, readEvent, textAt } from './event.ts';
 
 /**
@@ -65,13 +66,12 @@ function ownFields(
   frame: Buffer,
   { members }: Scan,
 ): { readonly fields: OwnFields } | { readonly refusal: Refusal } {
-  if (!isBraced(frame))
-    return { refusal: { code: readJson(frame) ? 'unsupported_media_type' : 'invalid_json' } };
+  if (!isBraced(frame)) return { refusal: readJson(frame) ? NO_OBJECT : NO_JSON };
   const fields: OwnFields = {};
   for (const { name, valueAt, end } of members) {
     if (!isOwn(name)) continue;
     const read = readJson(frame.subarray(valueAt, end));
-    if (!read) return { refusal: { code: 'invalid_json' } };
+    if (!read) return { refusal: NO_JSON };
     fields[name] = read.value;
   }
   return { fields };

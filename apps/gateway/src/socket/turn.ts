@@ -28,6 +28,7 @@ import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
 import type { Create, Running, SocketDialect } from './dialect.ts';
+import { NO_JSON } from './end.ts';
 import { isReadable } from './event.ts';
 
 /** The socket that turns are on. */
@@ -100,7 +101,8 @@ async function begin(
   if ('refusal' in ready) {
     report.model = ready.model;
     report.unbounded = ready.unbounded;
-    return ready;
+    const isPlain = ready.refusal.code === 'invalid_json' && ready.refusal.message === undefined;
+    return isPlain ? { refusal: NO_JSON } : ready;
   }
   const { planned, policy } = ready;
   const { plan } = planned;

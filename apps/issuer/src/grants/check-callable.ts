@@ -51,6 +51,8 @@ type Config = Record<string, unknown> | null;
 const OUTSIDE =
   'opens sessions that pass by no gateway, or hands out keys, so no limit of the URL would hold for them.';
 
+const NEEDS_SOCKETS = 'is opened as a socket alone: add "sockets": true.';
+
 /**
  * Refuses paths that no call may have.
  * @param body as the caller wrote it, where a single path may appear without an array
@@ -70,8 +72,9 @@ export function checkPaths(
       ? checkPathPattern(path, hasSlashedIds)
       : 'must not contain *: the URL ends in its first path';
     if (problem !== undefined) throw refused(names[i] ?? 'path', `${problem}.`);
-    if (leadsOutside(provider, path) && !(sockets && reachesSocket(provider, path)))
-      throw refused(names[i] ?? 'path', OUTSIDE);
+    const isSocket = reachesSocket(provider, path);
+    if (leadsOutside(provider, path) && !(sockets && isSocket))
+      throw refused(names[i] ?? 'path', isSocket ? NEEDS_SOCKETS : OUTSIDE);
   }
   return names;
 }

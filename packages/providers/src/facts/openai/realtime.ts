@@ -61,6 +61,8 @@ export const REALTIME_SESSION = {
     tools: { effect: 'judged', by: 'tools' },
     tracing: { effect: 'harmless' },
     truncation: { effect: 'harmless' },
+    // The field of the beta.
+    turn_detection: { effect: 'refused', reason: 'is session.audio.input.turn_detection now' },
     prompt: { effect: 'refused', reason: 'the contents of a stored prompt are not known' },
   },
 } as const satisfies Group;
