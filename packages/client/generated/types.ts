@@ -2100,7 +2100,7 @@ export interface components {
             /** @description Below so many microdollars it does not fire. */
             at_least: number;
         };
-        ErrorsCondition: {
+        FailuresCondition: {
             /** @description It fires once so many percent of the calls failed, and neither their holder nor their issuer was the cause. */
             percent: number;
             /**
@@ -2124,8 +2124,8 @@ export interface components {
             /** @description They cost much more than before. */
             spend_jump?: components["schemas"]["SpendJumpCondition"] | null;
             /** @description Calls fail. */
-            errors?: components["schemas"]["ErrorsCondition"] | null;
-        } & unknown;
+            errors?: components["schemas"]["FailuresCondition"] | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
         Alert: {
             /** Format: uuid */
             id: string;
@@ -2152,7 +2152,7 @@ export interface components {
             budget?: components["schemas"]["AlertOfBudget"];
             spend?: components["schemas"]["AlertOfSpend"];
             spend_jump?: components["schemas"]["AlertOfSpendJump"];
-            errors?: components["schemas"]["AlertOfErrors"];
+            errors?: components["schemas"]["AlertOfFailures"];
         };
         AlertOfBudget: {
             /** Format: uuid */
@@ -2170,7 +2170,7 @@ export interface components {
             factor: number;
             at_least: number;
         };
-        AlertOfErrors: {
+        AlertOfFailures: {
             percent: number;
             calls: number;
             minutes: number;
@@ -2431,14 +2431,14 @@ export type BudgetCondition = components['schemas']['BudgetCondition'];
 export type SpendCondition = components['schemas']['SpendCondition'];
 export type AlertWindow = components['schemas']['AlertWindow'];
 export type SpendJumpCondition = components['schemas']['SpendJumpCondition'];
-export type ErrorsCondition = components['schemas']['ErrorsCondition'];
+export type FailuresCondition = components['schemas']['FailuresCondition'];
 export type AlertConditionRequest = components['schemas']['AlertConditionRequest'];
 export type Alert = components['schemas']['Alert'];
 export type AlertCondition = components['schemas']['AlertCondition'];
 export type AlertOfBudget = components['schemas']['AlertOfBudget'];
 export type AlertOfSpend = components['schemas']['AlertOfSpend'];
 export type AlertOfSpendJump = components['schemas']['AlertOfSpendJump'];
-export type AlertOfErrors = components['schemas']['AlertOfErrors'];
+export type AlertOfFailures = components['schemas']['AlertOfFailures'];
 export type AlertPage = components['schemas']['AlertPage'];
 export type AlertChange = components['schemas']['AlertChange'];
 export type AlertFiringPage = components['schemas']['AlertFiringPage'];

@@ -14,6 +14,7 @@ BEYOND_THE_DOCUMENT = {
     "virtual_key": "a virtual key of the account, for this provider",
     "virtual_keys": "virtual keys of the account",
     "api_key": "an API key of the account that is in use",
+    "webhook": "an endpoint of the account",
     "client_api_key": "a key that the provider can use",
     "key": "a key that the provider can use",
     "path": "1,536 bytes in all, escapes that are UTF-8, no * in the first, and a path that the models fit",
@@ -42,7 +43,7 @@ BEYOND_THE_DOCUMENT = {
     "external_user": "exactly one filter of DELETE /v1/sessions",
     "scopes": "some of the scopes that the key has",
     "policy": "no policy for a key with the scope admin or operator",
-    "budget": "a budget for a virtual key that was made with one",
+    "budget": "a budget for a virtual key that was made with one, or a budget of the account that is no template",
     "id": "the bundle and not one of its servers",
     # A name of white space: engines of regular expressions disagree on it.
     "name": "not white space alone",

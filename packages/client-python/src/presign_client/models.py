@@ -1638,7 +1638,7 @@ class SpendJumpCondition(TypedDict):
     at_least: int
     """Below so many microdollars it does not fire."""
 
-class ErrorsCondition(TypedDict):
+class FailuresCondition(TypedDict):
     percent: int
     """It fires once so many percent of the calls failed, and neither their holder nor their issuer was the cause."""
     calls: NotRequired[int]
@@ -1655,7 +1655,7 @@ class AlertConditionRequest(TypedDict):
     """Calls of an hour or a day cost so much."""
     spend_jump: NotRequired[SpendJumpCondition | None]
     """They cost much more than before."""
-    errors: NotRequired[ErrorsCondition | None]
+    errors: NotRequired[FailuresCondition | None]
     """Calls fail."""
 
 class Alert(TypedDict):
@@ -1683,7 +1683,7 @@ class AlertCondition(TypedDict):
     budget: NotRequired[AlertOfBudget]
     spend: NotRequired[AlertOfSpend]
     spend_jump: NotRequired[AlertOfSpendJump]
-    errors: NotRequired[AlertOfErrors]
+    errors: NotRequired[AlertOfFailures]
 
 class AlertOfBudget(TypedDict):
     budget: str
@@ -1700,7 +1700,7 @@ class AlertOfSpendJump(TypedDict):
     factor: float
     at_least: int
 
-class AlertOfErrors(TypedDict):
+class AlertOfFailures(TypedDict):
     percent: int
     calls: int
     minutes: int

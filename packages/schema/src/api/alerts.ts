@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import {
   budgetId,
-  givenOneOf,
+  givenExactlyOneOf,
   microusd,
   NO_NUL,
   optional,
@@ -106,7 +106,7 @@ const errors = z
     },
     AN_OBJECT,
   )
-  .meta({ id: 'ErrorsCondition' });
+  .meta({ id: 'FailuresCondition' });
 
 /** When an alert fires. Exactly one field. */
 const condition = z
@@ -123,7 +123,7 @@ const condition = z
     (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
     `expected exactly one of ${KINDS.slice(0, -1).join(', ')} and ${KINDS.at(-1)}`,
   )
-  .meta({ id: 'AlertConditionRequest', allOf: [givenOneOf(...KINDS)] });
+  .meta({ id: 'AlertConditionRequest', allOf: givenExactlyOneOf(KINDS) });
 export type AlertCondition = z.output<typeof condition>;
 
 const WEBHOOK = expected('the id of a webhook endpoint, such as "123e4567-e89b-42d3-a456-426614174000"');
@@ -201,7 +201,7 @@ export const alertCondition = z
         minutes: z.int(),
         provider: z.string().optional(),
       })
-      .meta({ id: 'AlertOfErrors' })
+      .meta({ id: 'AlertOfFailures' })
       .optional(),
   })
   .meta({ id: 'AlertCondition', description: 'Exactly one field.' });

@@ -4,6 +4,8 @@ import {
   budgetId,
   EXTERNAL_ID_MAX_CHARS,
   externalId,
+  GIVEN,
+  givenExactlyOneOf,
   givenOneOf,
   maxUses,
   microusd,
@@ -66,13 +68,6 @@ const metadata = z
   .refine((given) => Object.keys(given).length === 1, METADATA)
   .meta(ONE_KEY);
 
-const PAIRS = BUDGET_SCOPES.flatMap((one, i) => BUDGET_SCOPES.slice(i + 1).map((other) => [one, other]));
-const GIVEN = { not: { type: 'null' } } as const;
-/** JSON Schema: at most one of two fields is given. */
-const notBoth = (fields: readonly string[]) => ({
-  not: { required: fields, properties: Object.fromEntries(fields.map((field) => [field, GIVEN])) },
-});
-
 /** The URLs that a budget covers. Exactly one field. */
 const scope = z
   .strictObject(
@@ -98,7 +93,7 @@ const scope = z
     (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
     'expected exactly one of account, api_key, virtual_key, external_user and metadata',
   )
-  .meta({ id: 'BudgetScopeRequest', allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
+  .meta({ id: 'BudgetScopeRequest', allOf: givenExactlyOneOf(BUDGET_SCOPES) });
 
 const THRESHOLDS_MOST = 10;
 const THRESHOLDS = `expected a list of at most ${THRESHOLDS_MOST} whole numbers from 1 to 100, each once`;

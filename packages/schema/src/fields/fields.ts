@@ -16,6 +16,19 @@ export const givenOneOf = (...fields: readonly string[]) => ({
   not: { properties: Object.fromEntries(fields.map((field) => [field, { type: 'null' }])) },
 });
 
+/** JSON Schema: a field with a value. `null` means omitted. */
+export const GIVEN = { not: { type: 'null' } } as const;
+/** JSON Schema: at most one of two fields is given. */
+const notBoth = (fields: readonly string[]) => ({
+  not: { required: fields, properties: Object.fromEntries(fields.map((field) => [field, GIVEN])) },
+});
+
+/** JSON Schema, for `allOf`: exactly one of these fields is given. */
+export const givenExactlyOneOf = (fields: readonly string[]) => [
+  givenOneOf(...fields),
+  ...fields.flatMap((one, i) => fields.slice(i + 1).map((other) => notBoth([one, other]))),
+];
+
 /** JSON Schema: text without NUL. */
 export const NO_NUL = '^[^\\x00]*$';
 
