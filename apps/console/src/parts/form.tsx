@@ -127,9 +127,15 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
   // After each change of the children: a field may come with an answer.
   useLayoutEffect(findOthers);
   // With the change of the fields, not after the next frame: that would erase what the reader typed in between.
+  // The page around it may be drawn later than this form, so the fields follow what they are given, too.
+  const followed = useRef<string>();
   useLayoutEffect(() => {
-    if (form.current) followAddress(form.current);
-  }, [place]);
+    const given = form.current
+      ? `${place.path} ${JSON.stringify(place.params)} ${givenTo(form.current)}`
+      : undefined;
+    if (form.current && given !== followed.current) followAddress(form.current);
+    followed.current = given;
+  });
   useEffect(() => () => clearTimeout(typed.current), []);
   const apply = () => {
     clearTimeout(typed.current);
@@ -172,6 +178,14 @@ function withoutField(form: HTMLFormElement, filters: Readonly<Record<string, st
   }
   return [...names].sort();
 }
+
+/** What the page gives the fields of a form. */
+const givenTo = (form: HTMLFormElement): string =>
+  JSON.stringify(
+    Array.from(form.querySelectorAll<HTMLInputElement | HTMLOptionElement>('input, option'), (each) =>
+      each instanceof HTMLInputElement ? each.defaultValue : each.defaultSelected,
+    ),
+  );
 
 /** Resets all fields but the one that the reader is in: what is typed there is ahead of the address. */
 function followAddress(form: HTMLFormElement): void {
