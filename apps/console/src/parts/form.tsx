@@ -179,7 +179,7 @@ function withoutField(form: HTMLFormElement, filters: Readonly<Record<string, st
   return [...names].sort();
 }
 
-/** What the page gives the fields of a form. */
+/** The values that a page gives the fields of a form. */
 const givenTo = (form: HTMLFormElement): string =>
   JSON.stringify(
     Array.from(form.querySelectorAll<HTMLInputElement | HTMLOptionElement>('input, option'), (each) =>
