@@ -111,7 +111,7 @@ async function speak(order: Order, hasEcho: boolean): Promise<Report> {
     }
     await sleep(1);
   }
-  // What is under way comes back.
+  // Echoes that are under way arrive before it ends.
   for (let tries = 0; hasEcho && took.length < sent && tries < 50; tries++) await sleep(100);
   took.sort((one, other) => one - other);
   const at = (share: number) => took[Math.floor(took.length * share)] ?? 0;

@@ -67,7 +67,7 @@ const [gateway, ...otherGateways] = await startGateways(services);
 const subjects = [await startPipe(services), gateway, await startNginx(services)].filter(
   (each) => each !== undefined,
 );
-/** What the pipe took, by the name of a figure. */
+/** The figures of the bare pipe, by name, which others are divided by. */
 const ofPipe = new Map<string, number>();
 console.log(`Node ${versionOf(node)}; ulimit -n is ${files}; the load was ${loadAverage()}`);
 for (const row of rows)

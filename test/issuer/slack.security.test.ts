@@ -69,7 +69,7 @@ test('a message of an alert is posted as Slack expects it: unsigned, with its co
   expect(Object.keys(posted[0]?.headers ?? {}).filter((name) => name.startsWith('webhook-'))).toEqual([]);
 });
 
-test('its URL is a secret: it stands in no answer, no audit entry, no log, and in clear nowhere in Postgres', async () => {
+test('its URL is in no answer, audit entry or log, and in Postgres only encrypted', async () => {
   const of = await owner();
   const url = `${slack.url}/services/${SECRET}-a`;
   const headers = { 'idempotency-key': randomUUID() };

@@ -33,7 +33,7 @@ test('after an abort, those under way end and no other begins', async () => {
   expect(ended.length).toBe(4);
 });
 
-test('answers stand in the order of their items', async () => {
+test('the answers have the order of their items', async () => {
   const answers = await mapAll([3, 1, 2], async (turns) => {
     for (let at = 0; at < turns; at++) await turn();
     return `of ${turns}`;

@@ -140,7 +140,7 @@ const KINDS: Readonly<Record<string, Deciding['is']>> = {
 };
 const mayDecide = lookFor(Object.keys(KINDS));
 
-/** Reads an event that decides about a turn. Undefined: any other, which is nearly every one. They need not be parsed. */
+/** Reads an event that decides about a turn. Undefined: it decides nothing, as most events, and is not parsed. */
 function readDeciding(frame: Buffer): Deciding | undefined {
   if (!mayDecide(frame)) return undefined;
   const event = readEvent(frame);

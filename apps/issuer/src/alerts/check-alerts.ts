@@ -32,7 +32,7 @@ export function checkAlerts({ db, redis, log }: Needs): () => Promise<boolean> {
     // Saves the transaction of most rounds.
     const some = await db.select({ id: alerts.id }).from(alerts).where(IS_DUE).limit(1);
     if (some.length === 0) return false;
-    // Before the snapshot, which then has all calls that no stream has any more.
+    // It is read before the snapshot, so that a call that has left its stream is in the snapshot.
     const lagMs = await readLag();
     let taken: AlertRow | undefined;
     const began = performance.now();
