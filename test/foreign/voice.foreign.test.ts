@@ -109,8 +109,7 @@ describe.each(CLIENTS)('$name', ({ needs, command, socket = '', isTls = false })
 
   test.skipIf('skipped' in needs)('says that the money does not cover an answer', async () => {
     const lines = await printed({ cost_limit: 1_000_000, max_uses: 4 });
-    for (const line of lines)
-      expect(line).toMatch(/^cost_limit_too_low: This call may cost 1064960 microdollars/);
+    for (const line of lines) expect(line).toMatch(/^cost_limit_too_low: .*may cost 1064960 microdollars/);
   });
 });
 
