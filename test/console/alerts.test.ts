@@ -182,6 +182,20 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
+  test('a change that is sent in the frame in which its dialog opens is made', async () => {
+    await ui.page.evaluate(`(async () => {
+      const buttons = [...document.querySelectorAll('main button')];
+      buttons.find(({ textContent }) => textContent === 'Unmute Errors').click();
+      const submit = () => document.querySelector('dialog[open] [type=submit]');
+      for (let drawn = 0; drawn < 100 && !submit(); drawn += 1) await null;
+      submit().click();
+    })()`);
+    await eventually(async () =>
+      (await stored()).some(({ name, enabled }) => name === 'Errors' && enabled) ? true : undefined,
+    );
+    await eventually(async () => (await dialog().count()) === 0);
+  });
+
   test('is deleted; and is not offered to a key that has not the scope admin', async () => {
     await goTo('Errors');
     await press('Delete Errors');

@@ -107,15 +107,16 @@ function useChange<Answer>(
   const client = useQueryClient();
   /** A second press can arrive before the button is drawn as disabled. */
   const isSent = useRef(false);
-  /** They may have a secret, which the cache of changes would keep. */
-  const sent = useRef<Fields>();
+  /** The request with its fields: they may have a secret, which the cache of changes would keep. */
+  const sent = useRef<() => Promise<Answer>>();
   const change = useMutation({
     gcTime: 0,
+    // It takes the request from `send`: its own `run` is of an earlier drawing until the effects of this one have run.
     mutationFn: async () => {
-      const fields = sent.current ?? {};
+      const request = sent.current;
       sent.current = undefined;
-      if (!run) throw new Error('The dialog is closed.');
-      return run(fields);
+      if (!request) throw new Error('The dialog is closed.');
+      return request();
     },
     onSettled: (answer) => {
       isSent.current = false;
@@ -134,9 +135,10 @@ function useChange<Answer>(
   }, [run, change.status]);
   const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (isSent.current) return;
+    if (isSent.current || !run) return;
     isSent.current = true;
-    sent.current = textsOf(event.currentTarget);
+    const fields = textsOf(event.currentTarget);
+    sent.current = () => run(fields);
     change.mutate();
   };
   return { change, send, reload: () => reload(client) };
