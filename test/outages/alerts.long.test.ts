@@ -65,7 +65,7 @@ describe.skipIf(!canHurt || !hasPromtool)('an issuer and two gateways, in proces
 /** Lets outages be, prints a line for each, and returns what is wrong with their alerts. */
 async function provoke(at: AlertWorld, outages: Outages): Promise<readonly string[]> {
   const undo = await outages.before?.();
-  await eventually(() => isWell(at));
+  await eventually(async () => (await isWell(at)) && (await isCalm(at)));
   const recorder = record(at.world.metricsPorts, REAL_SECONDS);
   await recorder.pass(BEFORE_SECONDS);
   const began = recorder.now();
@@ -114,6 +114,23 @@ async function isWell({ world, readiness, issueCode }: AlertWorld): Promise<bool
   const urls = [world.issuerUrl, ...world.gatewayUrls];
   const codes = await Promise.all([issueCode(), ...urls.map(readiness)]);
   return codes.every((code) => code === 200);
+}
+
+/** What an outage of Redis leaves behind, by the counters of the services. */
+const TRACES =
+  /^presign_(?:epoch_changes_total|refusals_total\{.*code="(?:limits_unavailable|database_unavailable|internal_error)").*$/gm;
+const CALM_MS = 5_000;
+
+/** For a while no call is refused by an outage, and Redis is the same: a service may learn of the outage before after `/readyz` is well again. */
+async function isCalm({ world: { metricsPorts } }: AlertWorld): Promise<boolean> {
+  const look = async (port: number) => {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return text.match(TRACES)?.join() ?? '';
+  };
+  const traces = async () => (await Promise.all(Object.values(metricsPorts).map(look))).join();
+  const before = await traces();
+  await sleep(CALM_MS);
+  return before === (await traces());
 }
 
 /** Returns for each outage when the caller and `/readyz` saw it, and when calls passed again. */
