@@ -5,7 +5,6 @@ import type { Refusal } from '@presign/schema';
 import { bodyOf, turnOfRefused } from '../share/arrival.ts';
 import { CHUNK_OVERHEAD_BYTES, Chunks, type Reservation, SMALL_BODY_BYTES } from '../share/body-memory.ts';
 import { discardRest } from '../share/discard.ts';
-import { freeSpentBodies } from '../share/spent-memory.ts';
 
 const NOTHING = Buffer.alloc(0);
 
@@ -167,7 +166,6 @@ class Parts {
   }
 
   whole(): Buffer {
-    if (this.#used > SMALL_BODY_BYTES) freeSpentBodies();
     return this.#place ?? Buffer.concat(this.#chunks.take());
   }
 }

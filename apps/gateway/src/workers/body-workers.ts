@@ -45,7 +45,7 @@ export const workerHeap = (maxBodyBytes: number) => ({
  */
 export function limitHeapsByThread(): void {
   setFlagsFromString('--max-semi-space-size=0');
-  // Threads and contexts that start later have `gc`.
+  // Threads that start later have `gc`.
   setFlagsFromString('--expose-gc');
 }
 
