@@ -1,6 +1,7 @@
 // Prints docs/reference/security-tests.md: the tests of each statement of SECURITY.md, the attacks, and every other file of security tests.
 // Run: npx tsx docs/generate-security-tests.ts > docs/reference/security-tests.md
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { markdownTable } from './markdown-table.ts';
 
 const ROOT = new URL('../', import.meta.url);
@@ -22,14 +23,12 @@ const { statements, attacks }: SecurityTests = JSON.parse(read('docs/security-te
 const SECURITY_FILE = /\.security\.test\.ts$|^test\/attacks\/[\w-]+\.test\.ts$/;
 
 const SECTIONS = Object.entries(statements).map(([heading, tests]) => {
-  const items = Object.entries(tests).map(
-    ([name, each]) => `**${name}**\n\n${each.map((test) => `- ${linkTo(test)}`).join('\n')}`,
-  );
-  return `## ${heading}\n\n${items.join('\n\n')}`;
+  const items = Object.entries(tests).map(([name, each]) => `- **${name}** ${linksTo(each)}`);
+  return `## ${heading}\n\n${items.join('\n')}`;
 });
 
 const ATTACKS = Object.entries(attacks).map(([asset, rows]) => {
-  const cells = rows.map(({ attack, stops, tests }) => [attack, stops, tests.map(numbered).join(' ')]);
+  const cells = rows.map(({ attack, stops, tests }) => [attack, stops, linksTo(tests)]);
   return `### ${capitalized(asset)}\n\n${markdownTable(['Attack', 'What stops it', 'Tests'], cells)}`;
 });
 
@@ -38,14 +37,12 @@ const tests = [
   Object.values(attacks).map((rows) => rows.map((row) => row.tests)),
 ];
 const named = new Set(tests.flat(4).map((test) => test.split(' > ', 1)[0]));
-const OTHERS = testFiles()
-  .filter((file) => SECURITY_FILE.test(file) && !named.has(file))
-  .map((file) => `- [${file}](../../${file})`);
+const OTHERS = testFiles().filter((file) => SECURITY_FILE.test(file) && !named.has(file));
 
 process.stdout.write(`# Security tests
 
-The tests of each statement of [SECURITY.md](../../SECURITY.md), by their names. \`%s\`, \`%j\` and \`$name\` stand for the cases of a
-test. The attacks below once worked, or were tried: their tests repeat them.
+The tests of each statement of [SECURITY.md](../../SECURITY.md): a link to each file, and how many of its tests, if more than one. Their
+titles: \`docs/security-tests.json\`. The attacks below once worked, or were tried: their tests repeat them.
 
 ${SECTIONS.join('\n\n')}
 
@@ -55,22 +52,17 @@ ${ATTACKS.join('\n\n')}
 
 ## Further security tests
 
-${OTHERS.join('\n')}
+${linksTo(OTHERS)}.
 `);
 
-/** A test as a link to its file: `test/e2e/limits.test.ts > its title`. */
-function linkTo(test: string): string {
-  const [file = '', title = ''] = test.split(/ > (.*)/s);
-  return `[${escaped(title)}](../../${file})`;
-}
-
-/** A test of an attack, which the row describes. */
-function numbered(test: string, i: number): string {
-  return `[${i + 1}](../../${test.split(' > ', 1)[0]})`;
-}
-
-function escaped(title: string): string {
-  return title.replace(/[[\]|<*_]/g, '\\$&').replaceAll("\\'", "'");
+/** The files of tests, each as a link and the number of its tests: `[limits](../../test/e2e/limits.test.ts) 2`. */
+function linksTo(tests: readonly string[]): string {
+  const files = tests.map((test) => test.split(' > ', 1)[0] ?? '');
+  const counted = [...new Set(files)].map((file) => {
+    const count = files.filter((each) => each === file).length;
+    return `[${basename(file).replace(/(\.security)?\.test\.ts$/, '')}](../../${file})${count > 1 ? ` ${count}` : ''}`;
+  });
+  return counted.join(', ');
 }
 
 function capitalized(text: string): string {
