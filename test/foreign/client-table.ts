@@ -7,19 +7,14 @@ export type ClientRow = {
   readonly packages: ReadonlyMap<string, string>;
   /** Packages of two languages can have one name. */
   readonly isTypeScript: boolean;
-  readonly plain: string;
-  readonly stream: string;
   readonly tools: string;
   readonly refusals: string;
   readonly busy: string;
   readonly failed: string;
-  readonly testedBy: string;
-  /** The last day on which a person saw it run. */
-  readonly day: string;
 };
 
 /** The cells of its lines, and what is before and after them. */
-const CELLS = 10 + 2;
+const CELLS = 6 + 2;
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -27,17 +22,16 @@ export const clientRows: readonly ClientRow[] = read('docs/reference/client-comp
   .split('\n')
   .filter((line) => line.startsWith('| `') && line.split('|').length === CELLS)
   .map((line) => {
-    const [names = '', versions = '', plain = '', stream = '', tools = '', ...rest] = line
+    const [names = '', versions = '', tools = '', refusals = '', busy = '', failed = ''] = line
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim());
-    const [refusals = '', busy = '', failed = '', testedBy = '', day = ''] = rest;
     const each = versions.split(', ');
     const packages = new Map(
       [...names.matchAll(/`([^`]+)`/g)].map(([, name = ''], i) => [name, each[i] ?? '']),
     );
     const isTypeScript = names.includes('(TypeScript)');
-    return { packages, isTypeScript, plain, stream, tools, refusals, busy, failed, testedBy, day };
+    return { packages, isTypeScript, tools, refusals, busy, failed };
   });
 
 /** The package of a client of the foreign tests, where it has another name. */
@@ -56,10 +50,8 @@ const TYPESCRIPT = ' (TypeScript)';
 /** The row of a client of the foreign tests. */
 export const rowOf = (client: string): ClientRow | undefined =>
   clientRows.find(
-    ({ packages, testedBy, isTypeScript }) =>
-      testedBy.includes('foreign') &&
-      packages.has(packageOf(client)) &&
-      isTypeScript === client.endsWith(TYPESCRIPT),
+    ({ packages, isTypeScript }) =>
+      packages.has(packageOf(client)) && isTypeScript === client.endsWith(TYPESCRIPT),
   );
 
 const ALL = { at: '' };
