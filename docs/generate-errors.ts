@@ -20,7 +20,7 @@ const FIELDS = markdownTable(
   [
     ['`code`', 'what happened; stable, for programs'],
     ['`message`', 'the same for people; may be more precise than the table below, and may change'],
-    ['`type`', 'the class of the error, as OpenAI and Anthropic name them'],
+    ['`type`', `the class of the error, by its status: ${types()}`],
     ['`param`', 'the field or header that is wrong, as the caller wrote it, else `null`'],
     [
       '`problems`',
@@ -51,32 +51,23 @@ const FURTHER_FIELDS = markdownTable(
     ],
     [
       '`limit_of`',
-      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`, `token_limit_reached`, `token_limit_too_low`, `tokens_held`',
+      '`uses_exhausted`, `cost_limit_*`, `cost_held`, `token_limit_*`, `tokens_held`',
       '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key. `budget`: a [shared budget](../guides/budgets.md)',
     ],
     ['`budget`', 'the same, if `limit_of` is `budget`', 'the id of the budget'],
     ['`limit`, `used`', '`uses_exhausted`, if `limit_of` is `url`', 'uses'],
     [
       '`limit`, `remaining`',
-      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held`, if `limit_of` is `url`',
+      '`cost_limit_*`, `cost_held`, if `limit_of` is `url`',
       'microdollars; `remaining` is not charged yet',
     ],
-    ['`used`', 'the same three, in MCP calls', 'microdollars that are charged'],
+    ['`used`', 'the same, in MCP calls', 'microdollars that are charged'],
     [
       '`needed`',
-      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
-      'microdollars that the call would hold',
+      '`cost_*`, `token_limit_*`, `tokens_held`',
+      'microdollars or tokens that the call would hold',
     ],
-    [
-      '`needed`',
-      '`token_limit_reached`, `token_limit_too_low`, `tokens_held`',
-      'tokens that the call would hold',
-    ],
-    [
-      '`last_call`',
-      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`, `token_limit_reached`, `token_limit_too_low`, `tokens_held`',
-      'how [the last call](calls.md#the-last-call) failed, if it did',
-    ],
+    ['`last_call`', 'as `limit_of`', 'how [the last call](calls.md#the-last-call) failed, if it did'],
   ],
 );
 
@@ -93,8 +84,7 @@ ${FIELDS}
 ## Refusals of an LLM call
 
 The gateway refuses a call in the form in which the call's API gives its own errors, so that its SDK can read the refusal. The
-provider and the path of the call decide. If the URL's token cannot be read, the path decides alone. The message begins with the
-code, and the header \`x-presign-code\` has the code, too.
+message begins with the code, and the header \`x-presign-code\` has the code, too.
 
 OpenAI, and every provider that follows its API:
 
@@ -102,29 +92,14 @@ OpenAI, and every provider that follows its API:
 ${json(refusal('openai', '/v1/chat/completions'))}
 \`\`\`
 
-Anthropic:
+Other APIs have the same values in other places:
 
-\`\`\`json
-${json(refusal('anthropic', '/v1/messages'))}
-\`\`\`
-
-Google, where all values in \`metadata\` are strings:
-
-\`\`\`json
-${json(refusal('google', '/v1beta/models/gemini-2.5-flash:generateContent'))}
-\`\`\`
-
-Cohere:
-
-\`\`\`json
-${json(refusal('cohere', '/v2/chat'))}
-\`\`\`
-
-Mistral:
-
-\`\`\`json
-${json(refusal('mistral', '/v1/chat/completions'))}
-\`\`\`
+| API       | \`code\`                                                          | Further fields                               |
+| --------- | ----------------------------------------------------------------- | -------------------------------------------- |
+| Anthropic | \`error.code\`, \`error.details.error_code\`                      | in \`error.details\`                         |
+| Google    | \`error.details[0].metadata.code\`; in capitals \`reason\` next to it | in \`metadata\`, as strings                  |
+| Cohere    | \`code\`                                                          | at the top                                   |
+| Mistral   | \`code\`, \`error.code\`                                          | in \`error\`                                 |
 
 The answer to a URL that is expired, revoked or invalid has \`Connection: close\`. The gateway reads the rest of the request for up
 to 30 seconds before it closes the connection, so that the holder can read the answer.
@@ -137,13 +112,11 @@ ${FURTHER_FIELDS}
 
 - \`Retry-After\` is set if the same request may succeed later.
 - On Anthropic's paths \`token_invalid\` and \`token_expired\` are 403 with type \`permission_error\`, because Claude Code repeats a 401.
-- A provider's own error passes through the gateway unchanged, status and body. Only a refusal of the gateway has the header
-  \`x-presign-code\`.
+- A provider's own error passes unchanged, and without \`x-presign-code\`.
 
 ${table()}
 
-MCP calls get the same codes in JSON-RPC errors: [Refusals](mcp.md#refusals). [Spending](spending.md#refusals) says what to do about the
-codes of spending.
+MCP calls get the same codes in [JSON-RPC errors](mcp.md#refusals). [Spending](spending.md#refusals) says what to do about its codes.
 `);
 
 function json(value: unknown): string {
@@ -158,14 +131,24 @@ function refusal(provider: string, path: string): object {
   return errorShapeOf(BUILT_IN_PROVIDERS.get(provider), path)({ ...error, requestId: REQUEST_ID, details });
 }
 
+/** The type of each status. */
+function types(): string {
+  const statuses = new Map<string, Set<number>>();
+  for (const [status, type] of Object.values(ERRORS))
+    statuses.set(type, (statuses.get(type) ?? new Set()).add(status));
+  const all = [...statuses.values()].flatMap((each) => [...each]);
+  if (new Set(all).size !== all.length) throw new Error('a status has two types');
+  return [...statuses].map(([type, each]) => `\`${type}\` (${[...each].sort().join(', ')})`).join(', ');
+}
+
 function table(): string {
   const senders = { issuer: sourceOf('../apps/issuer/src'), gateway: sourceOf('../apps/gateway/src') };
-  const rows = Object.entries(ERRORS).map(([code, [status, type, message]]) => {
+  const rows = Object.entries(ERRORS).map(([code, [status, , message]]) => {
     const sentBy = Object.entries(senders).filter(([, source]) => source.includes(`'${code}'`));
     const names = sentBy.map(([name]) => name).join(', ') || '–';
-    return [`\`${code}\``, String(status), `\`${type}\``, message, names];
+    return [`\`${code}\``, String(status), message, names];
   });
-  return markdownTable(['Code', 'Status', 'Type', 'Meaning', 'Sent by'], rows);
+  return markdownTable(['Code', 'Status', 'Meaning', 'Sent by'], rows);
 }
 
 /** All source text of a service. */
