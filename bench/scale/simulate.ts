@@ -19,7 +19,7 @@ const POSTGRES_CORES = 32;
 const POSTGRES_US = us('POSTGRES_US', 36);
 /** Calls that wait for the ledger may take three quarters of a `maxmemory` of 4 GB (docs/guides/scale.md). */
 const BACKLOG = (0.75 * 4e9) / 700;
-const [LEDGER_BYTES, WAL_BYTES] = [607, 650];
+const [LEDGER_BYTES, WAL_BYTES] = [616, 650];
 /** Summed and then deleted by one issuer at a time: docs/guides/retention.md. */
 const RETAINED_PER_SECOND = 1 / (1 / 38_000 + 1 / 14_500);
 
