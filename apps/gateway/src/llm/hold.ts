@@ -206,7 +206,7 @@ const declare = (knowledge = 'bundled', list: 'harmless_fields' | 'harmless_beta
 const addPrice = (lists: string) =>
   ` The price lists (${lists}) do not have it. The operator can load a newer list (PRICES_URL), or add the price to PROVIDERS_FILE (pricing).`;
 
-/** Refuses a call for want of a bound, by the limit that needs one. */
+/** Refuses a call that has no known bound. The refusal names the limit that needs one: of money, else of tokens. */
 const refuserOf =
   ({ knowledge }: Provider, { costLimited }: Pick<Policy, 'costLimited'>) =>
   ({ param: place, reason, isUnknown, beta }: Unbounded): { refusal: Refusal } => {

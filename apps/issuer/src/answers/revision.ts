@@ -2,10 +2,10 @@ import { RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../identity/caller.ts';
 
-/** Something of which each change makes a new revision. */
+/** A record that gets a new revision with each change. */
 type Revised = { readonly revision: number };
 
-/** Sends the revision of an answer, which a later change may require. */
+/** Sends the revision as `ETag`. A client sends it back in the `If-Match` of a change. */
 export const sendRevision = (c: Context<IssuerEnv>, what: Revised) => c.header('etag', etagOf(what));
 
 /**

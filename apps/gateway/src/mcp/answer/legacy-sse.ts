@@ -13,7 +13,7 @@ import { errorMessages } from './refuse.ts';
 
 /**
  * The HTTP+SSE transport of MCP 2024-11-05. Its client holds one GET stream, whose first event names the endpoint for
- * POSTs. The answers to those POSTs arrive on the stream, and another gateway may hold it.
+ * POSTs. The answers to those POSTs arrive on that stream. The gateway that gets a POST may not be the one that has the stream.
  */
 export type LegacyDeps = {
   readonly encryptionKeys: EncryptionKeys;
