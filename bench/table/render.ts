@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { markdownTable } from '../../docs/markdown-table.ts';
 import { chart } from './chart.ts';
-import { METERED, type Results, ROWS, type RowId, readResults, type Spread, spreadOf } from './results.ts';
+import { METERED, type Results, ROWS, type RowId, readResults, spreadOf } from './results.ts';
 
 const PAGE = new URL('../../docs/reference/performance.md', import.meta.url);
 const SCALE = new URL('../../docs/guides/scale.md', import.meta.url);
@@ -96,7 +96,7 @@ const LINES: readonly Line[] = [
   { what: '`start`: idle RSS, MB', id: 'start', figure: 'idleRssMb' },
 ];
 
-/** The table of the gateway itself, next to nginx + Lua where that does the same work. */
+/** The table of the gateway itself, next to nginx + Lua where that does the same work: the ratio is that of the newest Node measured. */
 function ownTable({ rows }: Results): string {
   const own = ownNames({ rows });
   const body = LINES.flatMap(({ what, id, figure }) => {
@@ -104,15 +104,11 @@ function ownTable({ rows }: Results): string {
     if (!subjects) return [];
     const spreads = own.map((name) => spreadOf(subjects[name]?.[figure]));
     const peer = spreadOf(subjects[METERED]?.[figure]);
-    const ratios = spreads.map((each) =>
-      each && peer ? `${(each.median / peer.median).toFixed(2)} ×` : '–',
-    );
-    return [[what, ...spreads.map(cell), cell(peer), ratios.join(' · ')]];
+    const newest = spreads.findLast((each) => each);
+    const ratio = newest && peer ? (newest.median / peer.median).toFixed(2) : '–';
+    return [[what, ...[...spreads, peer].map((each) => number(each?.median)), ratio]];
   });
-  return markdownTable(
-    ['Median (lowest–highest)', ...own, METERED, own.length > 1 ? 'Ratios' : 'Ratio'],
-    body,
-  );
+  return markdownTable(['Median', ...own, METERED, 'Ratio'], body);
 }
 
 /** Medians before and after, and their ratio. */
@@ -172,7 +168,7 @@ function conditions({ rows }: Results): string {
   return [
     `Measured on ${unique(all.map((row) => row.measuredAt.slice(0, 10)))} on ${unique(all.map((row) => row.machine))}.`,
     `Rounds: ${unique(rounds.map(String))}. Each measurement took ${unique(all.map((row) => String(row.seconds)))} s.`,
-    `The host took ${number(steal?.median)} % of the machine's time (at most ${number(steal?.high)} %), and ${number(loads?.low)} to ${number(loads?.high)} processes wanted to run when a row began.`,
+    `The host took at most ${number(steal?.high)} % of the machine's time, and ${number(loads?.low)} to ${number(loads?.high)} processes wanted to run when a row began.`,
     ...new Set(all.flatMap(({ leftOut }) => leftOut.map((why) => `Left out: ${why}.`))),
   ].join('\n');
 }
@@ -180,8 +176,6 @@ function conditions({ rows }: Results): string {
 const ownNames = ({ rows }: Results) =>
   [...new Set(Object.values(rows).flatMap((row) => Object.keys(row.subjects).filter(isOwn)))].sort();
 const isOwn = (name: string) => name.startsWith('Presign');
-const cell = (spread: Spread | undefined) =>
-  spread ? `${number(spread.median)} (${number(spread.low)}–${number(spread.high)})` : '–';
 
 /** With as many digits as mean something. */
 function number(value: number | undefined): string {

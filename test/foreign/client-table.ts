@@ -7,14 +7,13 @@ export type ClientRow = {
   readonly packages: ReadonlyMap<string, string>;
   /** Packages of two languages can have one name. */
   readonly isTypeScript: boolean;
-  readonly tools: string;
-  readonly refusals: string;
-  readonly busy: string;
   readonly failed: string;
+  /** What was not tested, or works otherwise. */
+  readonly except: string;
 };
 
 /** The cells of its lines, and what is before and after them. */
-const CELLS = 6 + 2;
+const CELLS = 4 + 2;
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -22,7 +21,7 @@ export const clientRows: readonly ClientRow[] = read('docs/reference/client-comp
   .split('\n')
   .filter((line) => line.startsWith('| `') && line.split('|').length === CELLS)
   .map((line) => {
-    const [names = '', versions = '', tools = '', refusals = '', busy = '', failed = ''] = line
+    const [names = '', versions = '', failed = '', except = ''] = line
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim());
@@ -31,7 +30,7 @@ export const clientRows: readonly ClientRow[] = read('docs/reference/client-comp
       [...names.matchAll(/`([^`]+)`/g)].map(([, name = ''], i) => [name, each[i] ?? '']),
     );
     const isTypeScript = names.includes('(TypeScript)');
-    return { packages, isTypeScript, tools, refusals, busy, failed };
+    return { packages, isTypeScript, failed, except };
   });
 
 /** The package of a client of the foreign tests, where it has another name. */
