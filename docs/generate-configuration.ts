@@ -12,12 +12,8 @@ const READERS = {
 
 process.stdout.write(`# Configuration
 
-Environment variables configure both services. Each service reads them in one file ([issuer](../../apps/issuer/src/env.ts),
-[gateway](../../apps/gateway/src/env.ts), [\`start\`](../../infra/local/src/env.ts)). A service with a missing or malformed variable
-does not start. It prints one line that names the variable and shows an example.
-
-The last three columns show the value of a variable that is unset or empty. **required** means that the service does not
-start. _optional_ means that there is no value. An empty cell means that the service does not read the variable.
+Environment variables configure both services. A service with a missing or malformed variable does not start, and names it. The last three
+columns show the value of a variable that is unset or empty; in an empty cell the service does not read it.
 
 ${table()}
 
@@ -28,8 +24,6 @@ ${table()}
 - Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
   \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`pnpm --filter @presign/issuer keys\` prints a fresh
   set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml), which \`infra/secrets.sh\` writes to files.
-- With \`SANDBOX=true\`, \`start\` lets the gateway reach the sandbox's own loopback ports. \`ALLOW_PRIVATE_UPSTREAMS\` concerns
-  all other addresses.
 - \`start\` also accepts tokens that keys of \`TOKEN_PUBLIC_KEYS\` signed.
 
 ## Notes
@@ -37,22 +31,19 @@ ${table()}
 - \`ALLOW_PRIVATE_UPSTREAMS=true\` at the issuer allows private addresses and plain \`http\` for
   [webhooks](../guides/webhooks.md).
 - Issuer and gateway need the same \`PROVIDERS_FILE\`. [Its format](../../packages/providers/README.md#operators-providers_file)
-  is described with the providers. If a \`base_url\` in it leads to a private or loopback address, the gateway also needs
-  \`ALLOW_PRIVATE_UPSTREAMS=true\`. Otherwise such a call returns 502 \`upstream_unreachable\`, and the log states the reason.
+  is described with the providers.
 - \`HTTPS_PROXY\` is the way to https upstreams, webhooks and \`PRICES_URL\`. Plain \`http\` goes without it.
   [SECURITY.md](../../SECURITY.md#not-promised) says what the address guard can no longer see.
 - Certificates of upstreams must be valid for their names. Set Node's own variable \`NODE_EXTRA_CA_CERTS\` to the PEM file of your
   company's certificate authority.
-- A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
-  its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
+- A store that does not answer does not stop a service: [\`/readyz\`](../guides/run-it.md#5-check) says what it cannot do. It stops \`start\` and
+  \`migrate\`.
 - Each secret may also be in a file. The variable of the same name with \`_FILE\` at its end has the path, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
   \`AWS_ACCESS_KEY_ID\`, \`AWS_SECRET_ACCESS_KEY\`, \`AWS_SESSION_TOKEN\`, \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`,
   \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break does not count. Setting both is an error.
-- The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set. [The archive](../guides/retention.md#the-archive)
-  needs the first two.
-- The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
+- The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set.
+- The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for [a rotation](../guides/rotate-keys.md).
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
-- [Rotate keys](../guides/rotate-keys.md) has the steps for token keys and encryption keys.
 `);
 
 function table(): string {
