@@ -8,7 +8,7 @@ export type ClientRow = {
   /** Packages of two languages can have one name. */
   readonly isTypeScript: boolean;
   readonly failed: string;
-  /** What was not tested, or works otherwise. */
+  /** Whatever was not tested, or works otherwise. */
   readonly except: string;
 };
 

@@ -116,7 +116,7 @@ async function isWell({ world, readiness, issueCode }: AlertWorld): Promise<bool
   return codes.every((code) => code === 200);
 }
 
-/** What an outage of Redis leaves behind, by the counters of the services. */
+/** The traces of an outage of Redis in the counters of the services. */
 const TRACES =
   /^presign_(?:epoch_changes_total|refusals_total\{.*code="(?:limits_unavailable|database_unavailable|internal_error)").*$/gm;
 const CALM_MS = 5_000;
