@@ -71,6 +71,20 @@ const FURTHER_FIELDS = markdownTable(
   ],
 );
 
+const OTHER_APIS = markdownTable(
+  ['API', '`code`', 'Further fields'],
+  [
+    ['Anthropic', '`error.code`, `error.details.error_code`', 'in `error.details`'],
+    [
+      'Google',
+      '`error.details[0].metadata.code`; `reason` next to it, in capitals',
+      'in `metadata`, as strings',
+    ],
+    ['Cohere', '`code`', 'at the top'],
+    ['Mistral', '`code`, `error.code`', 'in `error`'],
+  ],
+);
+
 process.stdout.write(`# Errors
 
 The issuer answers each of its refusals with this body:
@@ -94,12 +108,7 @@ ${json(refusal('openai', '/v1/chat/completions'))}
 
 Other APIs have the same values in other places:
 
-| API       | \`code\`                                                          | Further fields                               |
-| --------- | ----------------------------------------------------------------- | -------------------------------------------- |
-| Anthropic | \`error.code\`, \`error.details.error_code\`                      | in \`error.details\`                         |
-| Google    | \`error.details[0].metadata.code\`; in capitals \`reason\` next to it | in \`metadata\`, as strings                  |
-| Cohere    | \`code\`                                                          | at the top                                   |
-| Mistral   | \`code\`, \`error.code\`                                          | in \`error\`                                 |
+${OTHER_APIS}
 
 The answer to a URL that is expired, revoked or invalid has \`Connection: close\`. The gateway reads the rest of the request for up
 to 30 seconds before it closes the connection, so that the holder can read the answer.
