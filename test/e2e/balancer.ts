@@ -177,7 +177,7 @@ const codeInGuide = () => {
 
 /** The line that the guide adds for newer versions, if this is one. An older nginx refuses it. */
 export function lineForNewer(): string {
-  const found = /From nginx ([\d.]+) on, add `([^`]+)`/.exec(readFileSync(GUIDE, 'utf8'));
+  const found = /From nginx ([\d.]+) on, add\s+`([^`]+)`/.exec(readFileSync(GUIDE, 'utf8'));
   const [, since = '', line = ''] = found ?? [];
   const { stderr } = spawnSync(installed('nginx') ?? 'nginx', ['-v'], { encoding: 'utf8' });
   const numbers = (version: string) =>
