@@ -67,22 +67,22 @@ export const VARIABLES = {
   ),
   DATABASE_POOL_SIZE: variable(
     whole(1, 1_000),
-    'how many connections to Postgres a service opens; lists and reports of an issuer take up to 9 of them',
+    'connections to Postgres; lists and reports of an issuer take up to 9 of them',
     '10',
   ),
   DATABASE_CONNECT_TIMEOUT_SECONDS: variable(
     storeSeconds(1),
-    'how long a connection to Postgres may take, from 1 to 60',
+    'most time of a connection to Postgres, 1 to 60',
     '5',
   ),
   DATABASE_STATEMENT_TIMEOUT_SECONDS: variable(
     storeSeconds(0),
-    'how long Postgres may work on one statement, up to 60; 0: no bound, for a pooler that refuses statement_timeout',
+    'most time of a statement, up to 60; 0: no bound, for a pooler that refuses statement_timeout',
     '10',
   ),
   DATABASE_PREPARE: variable(
     flag,
-    'whether prepared statements have names; false for a pooler that does not know them',
+    'false for a pooler that does not know prepared statements with names',
     'true',
   ),
   REDIS_URL: variable(
@@ -92,12 +92,12 @@ export const VARIABLES = {
   ),
   REDIS_CONNECT_TIMEOUT_SECONDS: variable(
     storeSeconds(1),
-    'how long a connection to Redis may take, from 1 to 60',
+    'most time of a connection to Redis, 1 to 60',
     '5',
   ),
   REDIS_COMMAND_TIMEOUT_SECONDS: variable(
     storeSeconds(1),
-    'how long Redis may take to answer before its connection is closed, from 1 to 60',
+    'most time of an answer of Redis, 1 to 60; then the connection is closed',
     '5',
   ),
   PRESIGN_DATA_DIR: variable(z.string().min(1), 'folder of embedded data and generated keys', '.presign'),
@@ -128,7 +128,7 @@ export const VARIABLES = {
   ),
   PRICES_FILE: variable(
     z.string().min(1),
-    "JSON file of model prices, in the format of genai-prices' data.json or LiteLLM's list; read again while services run",
+    "JSON file of model prices, in the format of genai-prices' data.json or LiteLLM's list",
     '/etc/presign/prices.json',
   ),
   PRICES_URL: variable(
@@ -136,10 +136,10 @@ export const VARIABLES = {
     'https address of a list in the format of PRICES_FILE, which it replaces; http only on the loopback interface',
     'https://prices.example.com/data.json',
   ),
-  PRICES_REFRESH_SECONDS: variable(seconds, 'how often services read PRICES_FILE or PRICES_URL again', '900'),
+  PRICES_REFRESH_SECONDS: variable(seconds, 'time until PRICES_FILE or PRICES_URL is read again', '900'),
   KNOWLEDGE_FILE: variable(
     z.string().min(1),
-    'JSON file of what is known of providers beyond this version; read again while services run',
+    'JSON file of what is known of providers beyond this version',
     '/etc/presign/knowledge.json',
   ),
   KNOWLEDGE_URL: variable(
@@ -149,7 +149,7 @@ export const VARIABLES = {
   ),
   KNOWLEDGE_REFRESH_SECONDS: variable(
     seconds,
-    'how often services read KNOWLEDGE_FILE or KNOWLEDGE_URL again',
+    'time until KNOWLEDGE_FILE or KNOWLEDGE_URL is read again',
     '900',
   ),
   MCP_DEFAULT_CALL_COST: variable(
@@ -164,7 +164,7 @@ export const VARIABLES = {
   ),
   ALLOW_PRIVATE_UPSTREAMS: variable(
     flag,
-    'whether private and loopback addresses may be called, and may receive events',
+    'whether private and loopback addresses may be called and get events',
     'false',
   ),
   HTTPS_PROXY: variable(
@@ -177,7 +177,7 @@ export const VARIABLES = {
   ),
   NO_PROXY: variable(
     z.string().regex(/^[\w.*:[\],\s-]+$/),
-    'hosts that are reached without HTTPS_PROXY, separated by commas; a name includes its subdomains',
+    'hosts reached without HTTPS_PROXY, separated by commas; a name includes its subdomains',
     'llm.example.internal,10.0.0.7:8443',
   ),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
@@ -188,32 +188,32 @@ export const VARIABLES = {
   ),
   HOLD_LEASE_SECONDS: variable(
     seconds,
-    'how long a hold lives after its gateway died, before it is settled in full',
+    'time from the death of a gateway until its holds are settled in full',
     '60',
   ),
   API_REQUESTS_PER_MINUTE: variable(
     whole(1, 1_000_000),
-    'how many requests a minute an API key may make over all issuers, unless the key has its own limit',
+    'requests a minute of an API key over all issuers, unless the key has its own limit',
     '60000',
   ),
-  UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in total', '3600'),
+  UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'most time of a call', '3600'),
   LEDGER_KEPT_DAYS: variable(
     days(32),
-    'how many days a call stays in the ledger, at least 32; the sums of its day stay; 0: for good',
+    'days that a call stays in the ledger, at least 32; the sums of its day stay; 0: for good',
     '400',
   ),
   GRANTS_KEPT_DAYS: variable(
     days(2),
-    'how many days a URL and its session stay after its expiry, at least 2; 0: for good',
+    'days that a URL and its session stay after its expiry, at least 2; 0: for good',
     '30',
   ),
-  AUDIT_KEPT_DAYS: variable(days(1), 'how many days an entry of the audit log stays; 0: for good', '400'),
+  AUDIT_KEPT_DAYS: variable(days(1), 'days that an entry of the audit log stays; 0: for good', '400'),
   USAGE_KEPT_DAYS: variable(
     days(32),
-    'how many days the sums of a day stay, at least LEDGER_KEPT_DAYS; 0: for good',
+    'days that the sums of a day stay, at least LEDGER_KEPT_DAYS; 0: for good',
     '1100',
   ),
-  REFUSALS_KEPT_DAYS: variable(days(1), 'how many days refused calls and their sums stay; 0: for good', '90'),
+  REFUSALS_KEPT_DAYS: variable(days(1), 'days that refused calls and their sums stay; 0: for good', '90'),
   USAGE_METADATA: variable(
     z
       .string()
@@ -255,24 +255,20 @@ export const VARIABLES = {
   MAX_HELD_BODY_BYTES: variable(
     // Bodies of the largest size must fit in addition to the memory that is kept free for small ones.
     whole(40 * MIB),
-    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
+    'bytes of request bodies and unfinished events in the memory of a gateway, at least 41943040; further calls get 503',
     '67108864',
   ),
   MAX_SOCKETS: variable(
     whole(1, 1_000_000),
-    'how many sockets may be open at one gateway; further handshakes get 503',
+    'sockets open at one gateway; further handshakes get 503',
     '5000',
   ),
   MAX_SOCKETS_PER_ACCOUNT: variable(
     whole(1, 1_000_000),
-    'how many sockets of one account may be open at one gateway',
+    'sockets of one account open at one gateway',
     '1000',
   ),
-  MAX_SOCKETS_PER_URL: variable(
-    whole(1, 1_000_000),
-    'how many sockets of one URL may be open at one gateway',
-    '20',
-  ),
+  MAX_SOCKETS_PER_URL: variable(whole(1, 1_000_000), 'sockets of one URL open at one gateway', '20'),
   MAX_SOCKET_MESSAGE_BYTES: variable(
     whole(1024, 16 * MIB),
     'the largest message of a holder on a socket, in bytes; a larger one closes the socket with 1009',
