@@ -43,7 +43,7 @@ test('docs/guides/operate/sizing.md has the rates of docs/guides/scale.md', () =
 test.each(['9,925', '47 KB'])(
   'docs/guides/scale.md and docs/reference/performance.md both have %s for slow streams',
   (figure) => {
-    expect(read('docs/reference/performance.md')).toContain(figure);
-    expect(scale).toContain(figure);
+    for (const page of [read('docs/reference/performance.md'), scale])
+      expect(page.replaceAll(/\s+/g, ' ')).toContain(figure);
   },
 );
