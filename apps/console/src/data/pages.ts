@@ -3,10 +3,12 @@ import {
   keepPreviousData,
   type QueryClient,
   useInfiniteQuery,
+  useQuery,
 } from '@tanstack/preact-query';
+import { pagesIn, readAll, type Whole } from './read-all.ts';
 
 type Page = { readonly next_cursor: string | null };
-type Cursor = { readonly cursor?: string; readonly limit: number };
+export type Cursor = { readonly cursor?: string; readonly limit: number };
 
 /** A list, page by page. */
 export const usePages = <P extends Page>(
@@ -46,6 +48,21 @@ export const pagesOf = <P extends Page>(
     refetchOnMount: isShort,
   });
 };
+
+/** All of a list, up to a bound. As with `pagesOf`, one page is asked for again in `everyMs`. */
+export const useWhole = <T>(
+  key: readonly unknown[],
+  ask: (at: Cursor) => Promise<Page & { readonly data: readonly T[] }>,
+  everyMs: number | undefined,
+  enabled = true,
+) =>
+  useQuery<Whole<T>>({
+    queryKey: key,
+    enabled,
+    queryFn: () => readAll(ask),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => everyMs !== undefined && everyMs * (state.data ? pagesIn(state.data) : 1),
+  });
 
 /** Reads all that is shown again after a change. A long list keeps its first pages. */
 export function reload(client: QueryClient): Promise<void> {

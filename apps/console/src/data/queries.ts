@@ -1,10 +1,9 @@
-import type { Input, Limits, UsageReport } from '@presign/client';
-import { keepPreviousData, type Query, useQuery } from '@tanstack/preact-query';
+import type { Input, Limits, UsageHours, UsageReport } from '@presign/client';
+import { type Query, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
-import { usePages } from './pages.ts';
+import { type Cursor, usePages, useWhole } from './pages.ts';
 import type { Range } from './range.ts';
-import { readAll } from './read-all.ts';
 import { refusedIn } from './refusals.ts';
 import { mapAll } from './run-all.ts';
 import { LIMITS, setSession } from './session.ts';
@@ -57,8 +56,8 @@ export const useNow = (): number =>
 
 /** While a report moves on, the last one of the same question stays. The rows of another question have other names. */
 const lastOf =
-  (asked: object) =>
-  (report: UsageReport | undefined, query: Pick<Query, 'queryKey'> | undefined): UsageReport | undefined =>
+  <T>(asked: object) =>
+  (report: T | undefined, query: Pick<Query, 'queryKey'> | undefined): T | undefined =>
     JSON.stringify(query?.queryKey[1]) === JSON.stringify(asked) ? report : undefined;
 
 let turn: Promise<unknown> = Promise.resolve();
@@ -76,9 +75,10 @@ function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
   return own;
 }
 
-export function useUsage(asked: UsageAsked) {
+export function useUsage(asked: UsageAsked, enabled = true) {
   const key = questionOf(asked);
   return useQuery<UsageReport>({
+    enabled,
     queryKey: ['usage', key, asked.range.from, asked.range.to],
     queryFn: ({ signal }) => inTurn(signal, () => readReport(presign.getUsage, asked)),
     placeholderData: lastOf(key),
@@ -98,17 +98,17 @@ export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFi
 
 /** The longest range of which hours are read, and the API reads whole hours. */
 const MOST_HOURS = 31 * 24;
-const HOUR = 3_600;
+export const HOUR = 3_600;
 
-/** How the calls of each hour ended, and how long they took. */
-export const useHours = ({ from, to }: Range) => {
+/** How the calls of each hour ended, and how long they took. The filters are by provider, model or server. */
+export const useHours = ({ from, to }: Range, filters: Filters = {}) => {
   const end = Math.ceil(to / HOUR) * HOUR;
   const start = Math.max(Math.floor(from / HOUR) * HOUR, end - MOST_HOURS * HOUR);
-  return useQuery({
-    queryKey: ['hours', start, end],
-    queryFn: () => presign.getUsageHours({ from: start, to: end }),
+  return useQuery<UsageHours>({
+    queryKey: ['hours', filters, start, end],
+    queryFn: () => presign.getUsageHours({ ...filters, from: start, to: end }),
     refetchInterval: REPORT_MS,
-    placeholderData: keepPreviousData,
+    placeholderData: lastOf(filters),
   });
 };
 
@@ -128,24 +128,17 @@ export function useRefused({ isLive, ...range }: Range & { readonly isLive: bool
 /** Filters of a list, as the address of the page has them. */
 export type Filters = Readonly<Record<string, string>>;
 
+const listBudgets = (filters: Filters) => (at: Cursor) => presign.listBudgets({ ...filters, ...at });
+
+/** The budgets with their live figures. */
 export const useBudgets = (filters: Filters = {}) =>
-  usePages(['budgets', filters], (at) => presign.listBudgets({ ...filters, ...at }), LIVE_MS);
+  useWhole(['budgets', filters], listBudgets(filters), LIVE_MS);
 
 /** The budgets, for a choice. */
-export const useBudgetList = () =>
-  useQuery({
-    queryKey: ['budgets', 'list'],
-    queryFn: () => readAll((at) => presign.listBudgets(at)),
-    staleTime: REPORT_MS,
-  });
+export const useBudgetList = () => useWhole(['budgets', {}], listBudgets({}), undefined);
 
 export const useBudget = (id: string) =>
   useQuery({ queryKey: ['budget', id], queryFn: () => presign.getBudget({ id }), refetchInterval: LIVE_MS });
-
-export const useSessions = (filters: Filters) =>
-  usePages(['sessions', filters], (at) =>
-    presign.listSessions({ ...filters, ...at } as Input<'listSessions'>),
-  );
 
 /** Sessions of a page of URLs. Each is one more request. */
 const SESSIONS_OF_PAGE = 20;
@@ -303,14 +296,14 @@ export const useValues = (by: Dimension, enabled = true) =>
       }),
   });
 
+const listVirtualKeys = (at: Cursor) => presign.listVirtualKeys(at);
+
 /** The virtual keys, for a choice. */
 export const useVirtualKeyList = (enabled: boolean) =>
-  useQuery({
-    queryKey: ['virtual-key-list'],
-    queryFn: () => readAll((at) => presign.listVirtualKeys(at)),
-    staleTime: REPORT_MS,
-    enabled,
-  });
+  useWhole(['virtual-key-list'], listVirtualKeys, undefined, enabled);
+
+/** The virtual keys with their live figures. */
+export const useVirtualKeyFigures = () => useWhole(['virtual-key-list'], listVirtualKeys, LIVE_MS);
 
 /** The models of a provider that have a price. An empty name: of all providers. */
 export const useModels = (provider: string, enabled: boolean) =>
@@ -330,7 +323,7 @@ export const useFirings = (id: string) =>
   usePages(['firings', id], (at) => presign.listFirings({ id, ...at }), LIVE_MS);
 
 /** All accounts of the service, for its operator. */
-export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at));
+export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at), LIVE_MS);
 
 /** Sums of an account. An issuer reads it in turn with those of the other rows. */
 export const useAccountUsage = (id: string) =>

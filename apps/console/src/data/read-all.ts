@@ -8,17 +8,24 @@ export type Whole<T> = {
   readonly isCut: boolean;
 };
 
+const PAGE = 100;
 const MOST_PAGES = 10;
+/** The most rows that are read of a list. */
+export const MOST_READ = PAGE * MOST_PAGES;
 
-/** Reads a list page by page: 1,000 rows at most. */
+/** Reads a list page by page, up to `MOST_READ` rows. */
 export async function readAll<T>(ask: (at: Cursor) => Promise<Page<T>>): Promise<Whole<T>> {
   const rows: T[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < MOST_PAGES; page++) {
-    const read = await ask({ limit: 100, ...(cursor !== null && { cursor }) });
+    const read = await ask({ limit: PAGE, ...(cursor !== null && { cursor }) });
     rows.push(...read.data);
     cursor = read.next_cursor;
     if (cursor === null) return { rows, isCut: false };
   }
   return { rows, isCut: true };
 }
+
+/** How many requests it took to read so many rows. */
+export const pagesIn = ({ rows }: Pick<Whole<unknown>, 'rows'>): number =>
+  Math.max(1, Math.ceil(rows.length / PAGE));

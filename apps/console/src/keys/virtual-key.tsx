@@ -62,16 +62,14 @@ const Figures = ({ of: { id, name, provider, budget, version, ...key } }: { of: 
   />
 );
 
-/** Those of the newest budgets that cover the key. */
-function Budgets({ id }: { id: string }) {
-  const budgets = useBudgets();
-  const pages = budgets.data?.pages.map((page) => ({
-    ...page,
-    data: page.data.filter(({ scope }) => scope.virtual_key === id),
-  }));
-  const own = { ...budgets, data: budgets.data && { ...budgets.data, pages: pages ?? [] } } as typeof budgets;
-  return <BudgetTable of={own} empty="No shared budget is for this key alone." />;
-}
+/** The shared budgets that cover the key. */
+const Budgets = ({ id }: { id: string }) => (
+  <BudgetTable
+    of={useBudgets()}
+    empty="No shared budget is for this key alone."
+    isShown={({ scope, deleted_at: end }) => scope.virtual_key === id && end === null}
+  />
+);
 
 const WINDOWS = ['hour', 'day', 'week', 'month', 'lifetime'] as const;
 const WINDOW_OPTIONS = WINDOWS.map((each) => [each, each === 'lifetime' ? 'never' : each] as const);

@@ -9,7 +9,7 @@ export const Failed = ({ error }: { error: Error }) => (
   </p>
 );
 
-type Asked<T> = { readonly data: T | undefined; readonly error: Error | null };
+export type Asked<T> = { readonly data: T | undefined; readonly error: Error | null };
 
 /** Shows the answer of a query, or why there is none. */
 export function Answer<T>({ of, children }: { of: Asked<T>; children: (data: T) => ComponentChildren }) {

@@ -3,38 +3,54 @@ import { useContext } from 'preact/hooks';
 import { issuerTime, presign } from '../data/api.ts';
 import { emptyAt } from '../data/forecast.ts';
 import { count, dayName, limit, money, readMoney, usedOf, writeMoney } from '../data/format.ts';
-import type { useBudgets } from '../data/queries.ts';
 import { dayOf } from '../data/range.ts';
+import { MOST_READ, type Whole } from '../data/read-all.ts';
 import { figuresOf, metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from './action.tsx';
+import { Answer, type Asked } from './answer.tsx';
 import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName, When } from './facts.tsx';
 import { Field } from './form.tsx';
 import { hrefOf } from './place.ts';
 import { Rights } from './rights.ts';
-import { type Column, PagedTable } from './table.tsx';
+import { type Column, Table } from './table.tsx';
 
 type BudgetTableProps = {
-  readonly of: ReturnType<typeof useBudgets>;
+  readonly of: Asked<Whole<SharedBudget>>;
   readonly empty: string;
-  readonly isDeleted?: boolean;
+  /** Whether a budget belongs here. Left out: all that are not deleted. */
+  readonly isShown?: (budget: SharedBudget) => boolean;
+  readonly caption?: string;
 };
 
 /** Shared budgets, the fullest first, with what changes them. */
-export function BudgetTable({ of, empty, isDeleted = false }: BudgetTableProps) {
+export function BudgetTable({
+  of,
+  empty,
+  isShown = ({ deleted_at: end }) => end === null,
+  caption = 'Shared budgets',
+}: BudgetTableProps) {
   const can = useContext(Rights);
-  const isOne = (budget: SharedBudget) => (budget.deleted_at !== null) === isDeleted;
   return (
-    <>
-      {of.data?.pages.some((page) => page.data.some(({ current }) => current?.live === null)) && <NotLive />}
-      <PagedTable
-        of={of}
-        rowsOf={(page) => page.data.filter(isOne).toSorted((a, b) => shareOf(b) - shareOf(a))}
-        caption={isDeleted ? 'Deleted budgets' : 'Shared budgets'}
-        keyOf={({ id }) => id}
-        empty={empty}
-        columns={can('admin') && !isDeleted ? [...COLUMNS, CHANGE] : COLUMNS}
-      />
-    </>
+    <Answer of={of}>
+      {({ rows, isCut }) => {
+        const shown = rows.filter(isShown).toSorted((a, b) => shareOf(b) - shareOf(a));
+        const isChanged = can('admin') && shown.some(({ deleted_at: end }) => end === null);
+        return (
+          <>
+            {shown.some(({ current }) => current?.live === null) && <NotLive />}
+            <Table
+              rows={shown}
+              caption={caption}
+              keyOf={({ id }) => id}
+              empty={empty}
+              columns={isChanged ? [...COLUMNS, CHANGE] : COLUMNS}
+              isCut={isCut}
+            />
+            {isCut && <p class="soft">There are more budgets: these are of the newest {count(MOST_READ)}.</p>}
+          </>
+        );
+      }}
+    </Answer>
   );
 }
 

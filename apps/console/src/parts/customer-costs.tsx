@@ -61,6 +61,7 @@ export const CustomerCosts = ({ of: { rows, total, isCut }, most }: { of: Costs;
       keyOf={({ user }) => user ?? '\0none'}
       empty="No calls this month or in the last seven days."
       columns={COLUMNS}
+      isCut={isCut}
       foot={[
         'All customers',
         money(total.spent),

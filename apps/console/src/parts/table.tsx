@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { count } from '../data/format.ts';
 import { Answer } from './answer.tsx';
 
@@ -8,7 +8,7 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ComponentChildren;
   /** Figures stand to the right. */
   readonly figure?: true;
-  /** Sorts the rows by it. Only of tables that have all rows. */
+  /** Sorts the rows by it, if the table has all rows. */
   readonly sort?: (row: Row) => number | string;
   /** Buttons, which stay in sight while the others scroll. */
   readonly actions?: true;
@@ -31,6 +31,10 @@ type TableProps<Row> = {
   readonly foot?: readonly ComponentChildren[];
   /** Rows that are shown at once. */
   readonly page?: number;
+  /** The column that sorts the rows at first. Without one, they stay as given. */
+  readonly first?: Order;
+  /** Whether there are rows that were not read. Then the heads sort nothing: the first row of an order might be one of those. */
+  readonly isCut?: boolean;
 };
 
 /** Rows of a page. */
@@ -47,24 +51,33 @@ export function Table<Row>({
   empty = 'None yet.',
   foot,
   page: size = PAGE,
+  first,
+  isCut = false,
 }: TableProps<Row>) {
-  const [order, setOrder] = useState<Order>();
+  const [chosen, setOrder] = useState<Order>();
   const [at, setPage] = useState(0);
-  if (rows.length === 0) return <p class="soft">{empty}</p>;
-  const sorted = sort(rows, columns, order);
-  const pages = Math.ceil(rows.length / size);
+  const hasHead = (each: Order | undefined) => columns.some(({ head }) => head === each?.head);
+  const order = chosen && !isCut && hasHead(chosen) ? chosen : first;
+  const pages = Math.max(1, Math.ceil(rows.length / size));
   const page = Math.min(at, pages - 1);
-  const shown = sorted.slice(page * size, (page + 1) * size);
+  const sorted = sort(rows, columns, order);
+  const { box, shown, onClosed } = useHeld(sorted.slice(page * size, (page + 1) * size), rows, keyOf);
+  if (shown.length === 0) return <p class="soft">{empty}</p>;
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reached by the keyboard (WCAG 2.1.1) */}
-      <section class="scroll" aria-label={caption} tabIndex={0}>
+      <section ref={box} class="scroll" aria-label={caption} tabIndex={0} {...onClosed}>
         <table>
           <caption class="unseen">{caption}</caption>
           <thead>
             <tr>
               {columns.map((column) => (
-                <Head key={column.head} column={column} order={order} setOrder={setOrder} />
+                <Head
+                  key={column.head}
+                  column={column}
+                  order={order}
+                  setOrder={isCut ? undefined : setOrder}
+                />
               ))}
             </tr>
           </thead>
@@ -85,22 +98,50 @@ export function Table<Row>({
   );
 }
 
+/**
+ * The rows of a page. While a dialog of one of them is open, the same rows stay in their places, with their new figures: a row that moves
+ * or leaves would take its dialog along, and what is typed there.
+ */
+function useHeld<Row>(page: readonly Row[], all: readonly Row[], keyOf: (row: Row) => string) {
+  const box = useRef<HTMLElement>(null);
+  const before = useRef<readonly Row[]>([]);
+  const [, drawAgain] = useState({});
+  useKeptFocus(box);
+  if (box.current?.querySelector('dialog[open]')) {
+    const read = new Map(all.map((row) => [keyOf(row), row]));
+    before.current = before.current.map((row) => read.get(keyOf(row)) ?? row);
+  } else before.current = page;
+  // A property that the types of Preact lack: this event does not bubble.
+  return { box, shown: before.current, onClosed: { onCloseCapture: () => drawAgain({}) } };
+}
+
+/** The browser takes the focus from an element whose row moves. It gets it back. */
+function useKeptFocus(box: RefObject<HTMLElement>): void {
+  const { activeElement: focused } = document;
+  const isOwn = box.current?.contains(focused) === true;
+  useLayoutEffect(() => {
+    if (isOwn && focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement)
+      focused.focus({ preventScroll: true });
+  });
+}
+
 const styleOf = <Row,>({ figure, actions }: Column<Row>) =>
   actions ? 'actions' : figure ? 'figure' : undefined;
 
 type HeadProps<Row> = {
   readonly column: Column<Row>;
   readonly order: Order | undefined;
-  readonly setOrder: (order: Order) => void;
+  /** Undefined: the heads do not sort. */
+  readonly setOrder: ((order: Order) => void) | undefined;
 };
 
 function Head<Row>({ column, order, setOrder }: HeadProps<Row>) {
   const { head, figure, sort: by } = column;
   const own = order?.head === head ? order : undefined;
-  const turn = () => setOrder({ head, isDown: own ? !own.isDown : figure === true });
+  const turn = () => setOrder?.({ head, isDown: own ? !own.isDown : figure === true });
   return (
     <th scope="col" class={styleOf(column)} aria-sort={own && (own.isDown ? 'descending' : 'ascending')}>
-      {by ? (
+      {by && setOrder ? (
         <button type="button" class="sort" onClick={turn}>
           {head}
           <span aria-hidden="true">{own ? (own.isDown ? ' ↓' : ' ↑') : ' ↕'}</span>
@@ -189,23 +230,18 @@ type PagedProps<P, Row> = Omit<TableProps<Row>, 'rows' | 'foot'> & {
   readonly rowsOf: (page: P) => readonly Row[];
 };
 
-/** All rows that were read, and a button that reads more. They can be sorted once all are there. */
+/** All rows that were read, and a button that reads more. */
 export const PagedTable = <P, Row>({
   of,
   rowsOf,
-  columns,
   page = Number.MAX_SAFE_INTEGER,
+  isCut = false,
   ...table
 }: PagedProps<P, Row>) => (
   <Answer of={of}>
     {({ pages }) => (
       <>
-        <Table
-          {...table}
-          page={page}
-          columns={of.hasNextPage ? columns.map(({ sort: _none, ...column }) => column) : columns}
-          rows={pages.flatMap(rowsOf)}
-        />
+        <Table {...table} page={page} isCut={isCut || of.hasNextPage} rows={pages.flatMap(rowsOf)} />
         {of.hasNextPage && (
           <p class="buttons">
             <button type="button" disabled={of.isFetchingNextPage} onClick={() => of.fetchNextPage()}>

@@ -67,6 +67,7 @@ export function UrlTable<P>({ of, rowsOf, cutOf, hasButtons = false, ...table }:
         of={of}
         rowsOf={rowsOf}
         page={ROWS}
+        isCut={cut.length > 0}
         keyOf={({ id }) => id}
         columns={hasButtons && can('presign') ? [...columns, CHANGE] : columns}
       />

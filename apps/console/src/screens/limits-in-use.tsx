@@ -1,11 +1,11 @@
 import type { Session, SharedBudget, VirtualKey } from '@presign/client';
-import { useVirtualKeys } from '../data/developer-queries.ts';
 import { count, money, short } from '../data/format.ts';
-import { useBudgets, useRecentSessions } from '../data/queries.ts';
+import { useBudgets, useRecentSessions, useVirtualKeyFigures } from '../data/queries.ts';
+import { MOST_READ } from '../data/read-all.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
 import { Facts, Fullness, NotLive } from '../parts/facts.tsx';
-import { href, hrefOf } from '../parts/place.ts';
+import { hrefOf } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
 
 /** A limit with at least this share used is near its end. */
@@ -25,20 +25,21 @@ type InUse = {
 
 /** The limits that hold money or are near their end: of budgets, of virtual keys, and of URLs that were called lately. */
 export function LimitsInUse() {
-  const [budgets, keys, sessions] = [useBudgets(), useVirtualKeys(), useRecentSessions()];
+  const [budgets, keys, sessions] = [useBudgets(), useVirtualKeyFigures(), useRecentSessions()];
   return (
     <Answer of={budgets}>
-      {({ pages: ofBudgets }) => (
+      {(ofBudgets) => (
         <Answer of={keys}>
-          {({ pages: ofKeys }) => (
+          {(ofKeys) => (
             <Answer of={sessions}>
               {(recent) => (
                 <Found
                   all={[
-                    ...ofBudgets.flatMap(({ data }) => data).flatMap(ofBudget),
-                    ...ofKeys.flatMap(({ data }) => data).flatMap(ofVirtualKey),
+                    ...ofBudgets.rows.flatMap(ofBudget),
+                    ...ofKeys.rows.flatMap(ofVirtualKey),
                     ...recent.flatMap(ofSession),
                   ]}
+                  isCut={ofBudgets.isCut || ofKeys.isCut}
                 />
               )}
             </Answer>
@@ -50,7 +51,7 @@ export function LimitsInUse() {
 }
 
 /** One call can be held under several limits, so holds are not added up. */
-function Found({ all }: { all: readonly InUse[] }) {
+function Found({ all, isCut }: { all: readonly InUse[]; isCut: boolean }) {
   const isLive = all.every(({ held }) => held !== null);
   const near = all.filter(({ share }) => share >= NEAR);
   const rows = all
@@ -79,7 +80,8 @@ function Found({ all }: { all: readonly InUse[] }) {
         ]}
       />
       <p class="soft">
-        The newest 50 budgets and virtual keys, and URLs of the sessions with the newest calls.
+        {isCut ? `The newest ${count(MOST_READ)} budgets and virtual keys` : 'All budgets and virtual keys'},
+        and URLs of the sessions with the newest calls.
       </p>
     </>
   );
@@ -96,14 +98,14 @@ function ofVirtualKey({ id, name, budget, revoked_at: end }: VirtualKey): InUse[
   if (!budget || end !== null) return [];
   const figures = { held: null, ...(budget.live ?? budget.settled) };
   const share = shareUsed(budget, figures);
-  return [{ id, kind: 'virtual key', name, href: href('keys'), ...figures, share }];
+  return [{ id, kind: 'virtual key', name, href: hrefOf('keys', id), ...figures, share }];
 }
 
 /**
  * URLs that have ended are near no limit. An exhausted one is: an operator can raise its limit. The servers of a bundle have the
  * figures of the bundle, so they are left out.
  */
-const ofSession = ({ id: session, grants }: Session): InUse[] =>
+const ofSession = ({ grants }: Session): InUse[] =>
   grants
     .filter(
       ({ status, bundle_id: bundle }) => bundle === null && (status === 'active' || status === 'exhausted'),
@@ -112,6 +114,6 @@ const ofSession = ({ id: session, grants }: Session): InUse[] =>
       const figures = { held: null, ...(grant.live ?? grant.settled) };
       const name =
         grant.external_user === null ? short(grant.id) : `${short(grant.id)} of ${grant.external_user}`;
-      const at = hrefOf('urls', session);
+      const at = hrefOf('urls/url', grant.id);
       return { id: grant.id, kind: 'URL', name, href: at, ...figures, share: shareUsed(grant, figures) };
     });

@@ -1,4 +1,4 @@
-import type { Input } from '@presign/client';
+import type { Input, SharedBudget } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money } from '../data/format.ts';
@@ -27,9 +27,7 @@ import { Rights } from '../parts/rights.ts';
 export function BudgetsPage({ params }: { params: Place['params'] }) {
   const can = useContext(Rights);
   const budgets = useBudgets(params);
-  const isSomeDeleted = budgets.data?.pages.some((page) =>
-    page.data.some((each) => each.deleted_at !== null),
-  );
+  const isDeleted = (budget: SharedBudget) => budget.deleted_at !== null;
   return (
     <Page title="Limits">
       <FilterForm path="limits">
@@ -37,10 +35,10 @@ export function BudgetsPage({ params }: { params: Place['params'] }) {
       </FilterForm>
       {can('admin') && <CreateBudget />}
       <BudgetTable of={budgets} empty="No shared budget yet." />
-      {isSomeDeleted && (
+      {budgets.data?.rows.some(isDeleted) && (
         <>
           <h2>Deleted</h2>
-          <BudgetTable of={budgets} empty="" isDeleted />
+          <BudgetTable of={budgets} empty="" isShown={isDeleted} caption="Deleted budgets" />
         </>
       )}
     </Page>
