@@ -3,7 +3,7 @@ import { useContext, useState } from 'preact/hooks';
 import { short, time } from '../data/format.ts';
 import { useNames } from '../data/queries.ts';
 import { zoneOf } from '../data/range.ts';
-import { href, hrefOf, usePlace } from './place.ts';
+import { hrefOf, usePlace } from './place.ts';
 import { Rights } from './rights.ts';
 
 /** Names and values. */
@@ -87,10 +87,10 @@ export function useName(kind: 'api_key' | 'virtual_key' | 'budget', id: string |
 
 export function ApiKeyName({ id }: Named) {
   const name = useName('api_key', id);
-  return id === null ? <>–</> : <a href={href('urls', { api_key: id })}>{name}</a>;
+  return id === null ? <>–</> : <a href={hrefOf('keys', id)}>{name}</a>;
 }
 
 export function VirtualKeyName({ id }: Named) {
   const name = useName('virtual_key', id);
-  return id === null ? <>–</> : <a href={href('requests', { virtual_key: id })}>{name}</a>;
+  return id === null ? <>–</> : <a href={hrefOf('keys', id)}>{name}</a>;
 }

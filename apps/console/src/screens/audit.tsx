@@ -100,10 +100,11 @@ const PAGES: Readonly<Partial<Record<AuditEntry['target']['kind'], (id: string) 
   virtual_key: (id) => hrefOf('keys', id),
   webhook: (id) => hrefOf('webhooks', id),
   session: (id) => hrefOf('urls', id),
+  grant: (id) => hrefOf('urls/url', id),
+  external_session: (id) => href('urls', { external_session: id }),
   external_user: (id) => hrefOf('customers', id),
   budget: (id) => hrefOf('limits', id),
   alert: (id) => hrefOf('alerts', id),
-  grant: (id) => href('requests', { grant_id: id }),
 };
 
 /** The change in words, and the thing that it changed, by its name now or in the entry. */

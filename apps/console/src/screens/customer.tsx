@@ -1,20 +1,20 @@
-import type { SessionSummary } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { cents, count, money, percent } from '../data/format.ts';
-import { useBudgets, useByDay, useCalls, useSessions, useUsage } from '../data/queries.ts';
+import { useBudgets, useByDay, useCalls, useUrls, useUsage } from '../data/queries.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { BudgetTable } from '../parts/budgets.tsx';
 import { SpendByDay } from '../parts/by-day.tsx';
-import { CALL_COLUMNS, ENDED, keyOfCall } from '../parts/calls.tsx';
+import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
 import { useMonthCost } from '../parts/customer-costs.tsx';
 import { Download } from '../parts/download.tsx';
-import { Facts, Status, When } from '../parts/facts.tsx';
-import { href, hrefOf } from '../parts/place.ts';
+import { Facts, When } from '../parts/facts.tsx';
+import { href } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
-import { type Column, PagedTable, Table } from '../parts/table.tsx';
+import { Table } from '../parts/table.tsx';
+import { UrlTable } from '../parts/url-table.tsx';
 import { CALLS, COST, INPUT, OUTPUT } from '../parts/usage-columns.ts';
 
 /** One customer: the month, budgets, URLs, the last refusals in words, a statement, and the end of all URLs. */
@@ -28,14 +28,7 @@ export function CustomerPage({ id: user }: { id: string }) {
       <h2>Budgets</h2>
       <BudgetTable of={useBudgets({ external_user: user })} empty="No budget is for this customer alone." />
       <h2>URLs</h2>
-      <PagedTable
-        of={useSessions({ external_user: user })}
-        rowsOf={({ data }) => data}
-        caption="Sessions of URLs"
-        keyOf={({ id }) => id}
-        empty="No URL yet."
-        columns={SESSIONS}
-      />
+      <Urls user={user} />
       <h2>Spending</h2>
       <Statement user={user} />
     </Page>
@@ -108,6 +101,7 @@ function Refusals({ user }: { user: string }) {
           />
         )}
       </Answer>
+      <KeptRefusals />
       <p>
         <a href={href('requests', { external_user: user, outcome: 'refused' })}>All refused requests</a>
       </p>
@@ -122,18 +116,19 @@ const REFUSAL_COLUMNS = [
   ...CALL_COLUMNS.filter(({ head }) => head === 'Model or tool'),
 ];
 
-const SESSIONS: readonly Column<SessionSummary>[] = [
-  { head: 'Session', cell: ({ id, name }) => <a href={hrefOf('urls', id)}>{name ?? id.slice(0, 8)}</a> },
-  { head: 'Status', cell: ({ status }) => <Status of={status} />, sort: ({ status }) => status },
-  {
-    head: 'URLs',
-    figure: true,
-    cell: ({ grant_count: urls }) => count(urls),
-    sort: (each) => each.grant_count,
-  },
-  { head: 'Created', cell: ({ created_at: at }) => <When at={at} />, sort: ({ created_at: at }) => at },
-  { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} />, sort: ({ expires_at: at }) => at ?? 0 },
-];
+/** A session may have URLs of other customers, too. */
+function Urls({ user }: { user: string }) {
+  const urls = useUrls({ external_user: user });
+  return (
+    <UrlTable
+      of={urls}
+      rowsOf={(page) => page.urls.filter((url) => url.external_user === user)}
+      cutOf={({ cut }) => cut}
+      caption="URLs of this customer"
+      empty="No URL yet."
+    />
+  );
+}
 
 /** The spending of the shown time by model, as it can be printed. */
 function Statement({ user }: { user: string }) {
@@ -146,7 +141,7 @@ function Statement({ user }: { user: string }) {
       <p class="soft">
         From <When at={range.from} /> until <When at={range.to} /> ({range.zone})
       </p>
-      {daily.data && <SpendByDay report={daily.data} by="model" range={range} />}
+      {daily.data && <SpendByDay report={daily.data} by="model" range={range} filters={filters} />}
       <Answer of={report}>
         {({ data, total }) => (
           <Table

@@ -4,7 +4,7 @@ import { useCall, useSimilar } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/calls.tsx';
 import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/facts.tsx';
-import { href, hrefOf } from '../parts/place.ts';
+import { hrefOf } from '../parts/place.ts';
 import { Table } from '../parts/table.tsx';
 
 /** One request: how it ended in words, when, what it cost line by line, the limit that it met, and calls like it. */
@@ -90,7 +90,7 @@ const About = ({ call }: { call: CallWithRefunds }) => (
       ],
       [
         'URL',
-        <a key="url" href={href('requests', { grant_id: call.grant_id })}>
+        <a key="url" href={hrefOf('urls/url', call.grant_id)}>
           {short(call.grant_id)}
         </a>,
       ],
