@@ -6,9 +6,13 @@ import { type Filters, LIVE_MS } from './queries.ts';
 import type { Range } from './range.ts';
 
 export const useApiKey = (id: string) =>
-  useQuery({ queryKey: ['api-key', id], queryFn: () => presign.getApiKey({ id }) });
+  useQuery({
+    queryKey: ['api-key', id],
+    queryFn: () => presign.getApiKey({ id }),
+    refetchInterval: LIVE_MS,
+  });
 
-export const useApiKeys = () => usePages(['api-keys'], (at) => presign.listApiKeys(at));
+export const useApiKeys = () => usePages(['api-keys'], (at) => presign.listApiKeys(at), LIVE_MS);
 
 export const useVirtualKey = (id: string) =>
   useQuery({
@@ -20,9 +24,13 @@ export const useVirtualKey = (id: string) =>
 export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);
 
 export const useWebhook = (id: string) =>
-  useQuery({ queryKey: ['webhook', id], queryFn: () => presign.getWebhook({ id }) });
+  useQuery({
+    queryKey: ['webhook', id],
+    queryFn: () => presign.getWebhook({ id }),
+    refetchInterval: LIVE_MS,
+  });
 
-export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at));
+export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at), LIVE_MS);
 
 export const useDeliveries = (id: string, filters: Filters) =>
   usePages(
@@ -33,9 +41,12 @@ export const useDeliveries = (id: string, filters: Filters) =>
 
 /** Changes of a time, newest first. */
 export const useAudit = (filters: Filters, range: Range, isLive: boolean) =>
-  usePages(['audit', filters, isLive ? range.from : range], (at) =>
-    presign.listAudit({
-      ...{ ...filters, ...at, from: range.from, ...(!isLive && { to: range.to }) },
-      format: 'json',
-    } as Input<'listAudit'> & { format: 'json' }),
+  usePages(
+    ['audit', filters, isLive ? range.from : range],
+    (at) =>
+      presign.listAudit({
+        ...{ ...filters, ...at, from: range.from, ...(!isLive && { to: range.to }) },
+        format: 'json',
+      } as Input<'listAudit'> & { format: 'json' }),
+    isLive ? LIVE_MS : undefined,
   );
