@@ -64,6 +64,9 @@ export function time(seconds: number, zone: string): string {
 export const dayName = (day: string): string => DAY_NAME.format(Date.parse(`${day}T00:00Z`));
 const DAY_NAME = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
 
+/** An hour of a zone, `2026-01-31T14:00`, as `Jan 31, 14:00`. */
+export const hourName = (hour: string): string => `${dayName(hour.slice(0, 10))}, ${hour.slice(11)}`;
+
 /** The end of the year 9999. */
 const END_MS = 253_402_300_800_000;
 

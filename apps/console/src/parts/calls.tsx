@@ -17,6 +17,11 @@ export const Ended = ({ call }: { call: Call }) => (
 export const keyOfCall = (call: Call): string =>
   `${call.request_id} ${call.grant_id} ${call.outcome} ${call.settled_at}`;
 
+/** Says which refused calls a list has. */
+export const KeptRefusals = () => (
+  <p class="soft">Of refused calls, the list has the first ten of an hour for each URL and code.</p>
+);
+
 /** The columns of a list of calls, passed, failed and refused. */
 export const CALL_COLUMNS: readonly Column<Call>[] = [
   {

@@ -2,10 +2,9 @@ import type { UsageReport } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { count, money } from '../data/format.ts';
 import { useByDay, useLimits, useNames, useUsage } from '../data/queries.ts';
-import { rangeOfDay } from '../data/range.ts';
 import { type Dimension, dimensionName, type UsageFilters, valueIn } from '../data/usage.ts';
 import { Answer, Page } from '../parts/answer.tsx';
-import { groupName, groupOf, SpendByDay } from '../parts/by-day.tsx';
+import { groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';
 import { Download } from '../parts/download.tsx';
 import { useName } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';
@@ -62,9 +61,18 @@ export function Explore({ params }: { params: Place['params'] }) {
         {(data) => (
           <>
             <Totals report={data} />
-            {daily.data && <SpendByDay report={daily.data} by={by === 'month' ? 'day' : by} range={range} />}
+            {daily.data && (
+              <SpendByDay
+                report={daily.data}
+                by={by === 'month' ? 'day' : by}
+                range={range}
+                filters={filters}
+              />
+            )}
             <UsageTable report={data} groupBy={groupBy} filters={filters} zone={range.zone} />
-            {data.next_cursor !== null && <p class="soft">The table is cut. The CSV has all rows.</p>}
+            {data.next_cursor !== null && (
+              <p class="soft">The table is cut: rows that cost more may be missing. The CSV has all.</p>
+            )}
           </>
         )}
       </Answer>
@@ -84,7 +92,9 @@ type UsageTableProps = {
   readonly zone: string;
 };
 
-function UsageTable({ report: { data, total }, groupBy, filters, zone }: UsageTableProps) {
+/** The groups that cost most first. Days and months stay in their order. */
+function UsageTable({ report: { data, total, next_cursor: more }, groupBy, filters, zone }: UsageTableProps) {
+  const isTime = groupBy[0] === 'day' || groupBy[0] === 'month';
   const groups = groupBy.map(
     (by): Column<Row> => ({
       head: dimensionName(by),
@@ -98,6 +108,8 @@ function UsageTable({ report: { data, total }, groupBy, filters, zone }: UsageTa
       rows={data}
       keyOf={(row) => groupBy.map((by) => groupOf(row, by)).join('\0\0')}
       empty="No calls in this time."
+      {...(!isTime && { first: { head: COST.head, isDown: true } })}
+      isCut={more !== null}
       foot={[
         'Total',
         ...groupBy.slice(1).map(() => ''),
@@ -132,8 +144,7 @@ function Group({ of, by, filters, zone }: GroupProps) {
 function behind(value: string, by: Dimension, filters: UsageFilters, zone: string): string {
   if (by === 'month')
     return href('explore', { ...filters, by: 'day', time: value, from: undefined, to: undefined });
-  if (by !== 'day') return href('explore', { ...filters, by: 'day', [by]: value });
-  const day = rangeOfDay(value, zone);
-  const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
-  return href('requests', { ...filters, time: undefined, from: iso(day.from), to: iso(day.to) });
+  return by === 'day'
+    ? hrefOfDay(value, zone, filters)
+    : href('explore', { ...filters, by: 'day', [by]: value });
 }

@@ -1,0 +1,188 @@
+import 'uplot/dist/uPlot.min.css';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { dayName, hourName } from '../data/format.ts';
+
+export type Series = {
+  readonly name: string;
+  /** A value for each day or hour. */
+  readonly values: readonly number[];
+  readonly color?: string;
+};
+
+/** Colors that differ enough, on light and on dark. */
+const COLORS = ['#2f6fde', '#c2571a', '#1f8a5b', '#9a4fc9', '#b3872b', '#7a8494'];
+const colorOf = ({ color }: Series, at: number): string => color ?? COLORS[at % COLORS.length] ?? '';
+
+type BarsProps = {
+  readonly label: string;
+  /** Days, or hours as `2026-01-31T14:00`, separated by commas: the same times are the same chart. */
+  readonly times: string;
+  readonly series: readonly Series[];
+  readonly show: (value: number) => string;
+  /** Called with the place of the day or the hour that was pressed. */
+  readonly onPick: (at: number) => void;
+};
+
+const isHour = (time: string): boolean => time.includes('T');
+const timeName = (time: string): string => (isHour(time) ? hourName(time) : dayName(time));
+
+/** Where the mouse is: which time, and how far from the left. */
+type Pointed = { readonly at: number; readonly left: number };
+
+/** Values of each day or hour as stacked bars. The mouse sees the figures of one, and opens it. The keyboard has them in tables. */
+export function Bars({ label, times, series, show, onPick }: BarsProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [pointed, point] = useState<Pointed>();
+  /** The chart is not drawn again for another function. */
+  const pick = useRef(onPick);
+  pick.current = onPick;
+  useEffect(() => {
+    if (!box.current) return undefined;
+    return draw(box.current, {
+      times: times.split(','),
+      series,
+      show,
+      point,
+      pick: (at) => pick.current(at),
+    });
+  }, [times, series, show]);
+  const time = pointed && times.split(',')[pointed.at];
+  return (
+    <figure>
+      <div class="plot">
+        <div ref={box} class="chart" role="img" aria-label={label} />
+        {pointed && time && <Tip time={time} pointed={pointed} series={series} show={show} />}
+      </div>
+      <figcaption>
+        <ul class="legend">
+          {series.map((each, at) => (
+            <li key={at}>
+              <Name of={each} at={at} />
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}
+
+const Name = ({ of, at }: { of: Series; at: number }) => (
+  <>
+    <span class="swatch" style={{ background: colorOf(of, at) }} /> {of.name}
+  </>
+);
+
+type TipProps = Pick<BarsProps, 'series' | 'show'> & { readonly time: string; readonly pointed: Pointed };
+
+/** The figures of the time under the mouse, on the side that has room. */
+const Tip = ({ time, pointed: { at, left }, series, show }: TipProps) => (
+  <div class="tip" role="tooltip" style={left < 0.5 ? { left: part(left) } : { right: part(1 - left) }}>
+    <b>{timeName(time)}</b>
+    <ul>
+      {series.map((each, place) => (
+        <li key={place}>
+          <span>
+            <Name of={each} at={place} />
+          </span>
+          <span class="value">{show(each.values[at] ?? 0)}</span>
+        </li>
+      ))}
+    </ul>
+  </div>
+);
+
+const part = (share: number): string => `${share * 100}%`;
+
+type Drawn = Pick<BarsProps, 'series' | 'show'> & {
+  readonly times: readonly string[];
+  readonly point: (pointed: Pointed | undefined) => void;
+  readonly pick: (at: number) => void;
+};
+
+/** Draws until the returned function is called, and again when the box or the colors of the system change. */
+function draw(box: HTMLDivElement, drawn: Drawn): () => void {
+  let plot: uPlot | undefined;
+  const redraw = () => {
+    plot?.destroy();
+    plot = new uPlot(optionsOf(box, drawn), dataOf(drawn), box);
+  };
+  const sizes = new ResizeObserver(redraw);
+  sizes.observe(box);
+  const scheme = matchMedia('(prefers-color-scheme: dark)');
+  scheme.addEventListener('change', redraw);
+  return () => {
+    sizes.disconnect();
+    scheme.removeEventListener('change', redraw);
+    plot?.destroy();
+  };
+}
+
+/** The highest sum first: each bar covers the lower part of the one behind it. */
+function dataOf({ times, series }: Drawn): uPlot.AlignedData {
+  const sums = times.map(() => 0);
+  const stacked = series.map(({ values }) =>
+    values.map((value, at) => {
+      sums[at] = (sums[at] ?? 0) + value;
+      return sums[at] ?? 0;
+    }),
+  );
+  return [times.map((_, at) => at), ...stacked.reverse()];
+}
+
+/** Every so many times, one has its name under the axis, and so many pixels for it. */
+const OF_DAYS = { space: 60, incrs: [1, 2, 7, 14, 28] };
+const OF_HOURS = { space: 100, incrs: [1, 2, 3, 6, 12, 24] };
+
+function optionsOf(box: HTMLDivElement, drawn: Drawn): uPlot.Options {
+  const { times, series, show } = drawn;
+  const { color, borderColor } = getComputedStyle(box);
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
+  const axis = { stroke: color, grid: { stroke: borderColor }, ticks: { stroke: borderColor } };
+  return {
+    width: box.clientWidth,
+    height: 220,
+    legend: { show: false },
+    cursor: { y: false, points: { show: false }, drag: { x: false, y: false, setScale: false } },
+    hooks: { ready: [(plot) => follow(plot, drawn)] },
+    scales: {
+      x: { time: false, range: (_plot, low, high) => [low - 1, high + 1] },
+      y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        ...(isHour(times[0] ?? '') ? OF_HOURS : OF_DAYS),
+        values: (_plot, ticks) => ticks.map((at) => (times[at] ? timeName(times[at]) : '')),
+      },
+      { ...axis, size: 80, values: (_plot, ticks) => ticks.map(show) },
+    ],
+    series: [
+      {},
+      ...series
+        .map((each, at) => ({
+          fill: colorOf(each, at),
+          stroke: colorOf(each, at),
+          width: 0,
+          points: { show: false },
+          ...(bars && { paths: bars }),
+        }))
+        .reverse(),
+    ],
+  };
+}
+
+/** Reports the time under the mouse, and the one that is pressed. */
+function follow(plot: uPlot, { times, point, pick }: Drawn): void {
+  const { over, root } = plot;
+  const atOf = ({ clientX }: MouseEvent) => {
+    const at = Math.round(plot.posToVal(clientX - over.getBoundingClientRect().left, 'x'));
+    return Math.min(times.length - 1, Math.max(0, at));
+  };
+  over.addEventListener('mousemove', (event) => {
+    const at = atOf(event);
+    point({ at, left: (over.offsetLeft + plot.valToPos(at, 'x')) / root.clientWidth });
+  });
+  over.addEventListener('mouseleave', () => point(undefined));
+  over.addEventListener('click', (event) => pick(atOf(event)));
+}

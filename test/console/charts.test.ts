@@ -1,0 +1,202 @@
+import { callHours, ledger } from '@presign/schema/ledger-tables';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { ownAccount } from '../issuer/accounts.ts';
+import { row } from '../issuer/ask-usage.ts';
+import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, startConsole } from './console-stack.ts';
+
+/** A whole day of UTC, within the last week. */
+const DAY = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
+const NEXT = new Date(Date.parse(DAY) + 86_400_000).toISOString().slice(0, 10);
+const at = (hour: string) => new Date(`${DAY}T${hour}:10:00Z`);
+/** The days of a week that ends after the next one. */
+const WEEK = { from: new Date(Date.parse(NEXT) - 6 * 86_400_000).toISOString(), days: 7 };
+
+describe.skipIf(!hasChromium)('the charts of the console', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+  let ui: ConsolePage;
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
+    const account = await ownAccount(stack);
+    const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account };
+    const failed = { failure: 'provider_error', status: 500 } as const;
+    const call = (user: string, hour: string, dollars: number, fields: object = {}) =>
+      row(of, {
+        ...{ externalUser: user, settledAt: at(hour), model: 'm-1', costMicrousd: dollars * 1_000_000 },
+        ...fields,
+      });
+    await stack.db.insert(ledger).values([
+      // By name, the one who costs least is first.
+      call('ada', '09', 1),
+      call('ada', '09', 0, failed),
+      call('zoe', '09', 7),
+      call('zoe', '14', 8, { provider: 'anthropic', model: 'm-2' }),
+      call('grace', '14', 3),
+    ]);
+    const hour = { accountId: account, provider: 'openai', model: 'm-1' };
+    const begun = (hours: string) => new Date(`${DAY}T${hours}:00:00Z`);
+    await stack.db.insert(callHours).values([
+      { ...hour, hour: begun('09'), outcome: 'passed', calls: 2 },
+      { ...hour, hour: begun('09'), outcome: 'provider_error', calls: 1 },
+      { ...hour, hour: begun('14'), outcome: 'passed', calls: 1 },
+      { ...hour, hour: begun('14'), outcome: 'passed', calls: 1, provider: 'anthropic', model: 'm-2' },
+    ]);
+    ui = await openConsole(browser, stack, { timezoneId: 'UTC' });
+    await signIn(ui, stack.apiKey);
+  });
+  afterAll(async () => {
+    await leaveChromium();
+    await stack?.close();
+  });
+
+  const week = `zone=UTC&from=${WEEK.from}&to=${NEXT}T23:59:59.999Z`;
+  const day = `zone=UTC&from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`;
+  const go = async (place: string) => {
+    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
+    await settled(ui.page);
+  };
+  const chart = (label: string) => ui.page.getByRole('img', { name: label });
+  /** Where a bar is: the axis has room for half a bar more on both sides. */
+  const placeOf = async (label: string, bar: number, bars: number) => {
+    const box = await chart(label).locator('.u-over').boundingBox();
+    return { x: (box?.x ?? 0) + ((box?.width ?? 0) * (bar + 1)) / (bars + 1), y: (box?.y ?? 0) + 100 };
+  };
+  const hover = async (label: string, bar: number, bars: number) => {
+    await chart(label).locator('canvas').waitFor();
+    const { x, y } = await placeOf(label, bar, bars);
+    await ui.page.mouse.move(x - 1, y);
+    await ui.page.mouse.move(x, y);
+  };
+  const tip = async () => (await ui.page.getByRole('tooltip').innerText()).split(/\s*\n\s*/);
+  const expectTip = (expected: readonly string[]) =>
+    eventually(async () => JSON.stringify(await tip().catch(() => [])) === JSON.stringify(expected));
+  const named = (ms: number) =>
+    new Date(ms).toLocaleDateString('en-US', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+  const users = async () =>
+    (await ui.page.getByRole('table', { name: 'Usage' }).getByRole('rowheader').allInnerTexts()).map((each) =>
+      each.trim(),
+    );
+
+  test('Explore: who costs most is first, and the heads sort otherwise', async () => {
+    const { page } = ui;
+    await go(`explore?by=external_user&${week}`);
+    await eventually(async () => (await users()).join() === 'zoe,grace,ada');
+    const head = (name: string) => page.getByRole('columnheader', { name });
+    expect(await head('Cost').getAttribute('aria-sort')).toBe('descending');
+    await head('user').getByRole('button').click();
+    expect(await users()).toEqual(['ada', 'grace', 'zoe']);
+    expect(await head('Cost').getAttribute('aria-sort')).toBeNull();
+    await head('Cost').getByRole('button').click();
+    expect(await users()).toEqual(['zoe', 'grace', 'ada']);
+    await page.getByLabel('Sum by').selectOption('model');
+    await page.getByRole('rowheader', { name: 'm-2' }).waitFor();
+    expect(await users()).toEqual(['m-1', 'm-2']);
+    await page.getByLabel('And by').selectOption('user');
+    await page.getByRole('row', { name: /^m-2 zoe/ }).waitFor();
+    expect((await users())[0]).toBe('m-2');
+  });
+
+  const spending = 'Spending of each day (UTC) by user';
+
+  test('Explore: the mouse sees the figures of a day, and a press opens the requests of the day', async () => {
+    const { page } = ui;
+    await go(`explore?by=external_user&model=m-1&${week}`);
+    await hover(spending, WEEK.days - 2, WEEK.days);
+    await expectTip([named(Date.parse(DAY)), 'zoe', '$7.00', 'grace', '$3.00', 'ada', '$1.00']);
+    expect(await ui.violations()).toEqual([]);
+    await hover(spending, WEEK.days - 1, WEEK.days);
+    await expectTip([named(Date.parse(NEXT)), 'zoe', '$0.00', 'grace', '$0.00', 'ada', '$0.00']);
+    await page.mouse.move(0, 0);
+    await eventually(async () => (await page.getByRole('tooltip').count()) === 0);
+    const { x, y } = await placeOf(spending, WEEK.days - 2, WEEK.days);
+    await page.mouse.click(x, y);
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
+    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
+    expect(page.url()).toContain('model=m-1');
+    await eventually(async () => (await page.getByRole('row').count()) === 5);
+    // The keyboard has the same figures and the same way in the table.
+    await go(`explore?by=day&model=m-1&${week}`);
+    await page.getByRole('link', { name: DAY, exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
+    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
+  });
+
+  const byDay = 'Requests of each day (UTC) by outcome';
+  const byHour = 'Requests of each hour (UTC) by outcome';
+
+  test('Requests: a press on a day shows its hours, and one on an hour its calls', async () => {
+    const { page } = ui;
+    await go(`requests?${week}`);
+    await hover(byDay, WEEK.days - 2, WEEK.days);
+    await expectTip([named(Date.parse(DAY)), 'passed', '4', 'failed', '1', 'refused', '0']);
+    await page.mouse.down();
+    await page.mouse.up();
+    await hover(byHour, 9, 24);
+    await expectTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
+    expect(await ui.violations()).toEqual([]);
+    await hover(byHour, 14, 24);
+    await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '2', 'failed', '0']);
+    await page.mouse.down();
+    await page.mouse.up();
+    await page.waitForURL((url) =>
+      decodeURIComponent(url.href).includes(`from=${DAY}T14:00:00.000Z&to=${DAY}T15:00:00.000Z`),
+    );
+    await eventually(async () => (await page.getByRole('row').count()) === 3);
+  });
+
+  test('Requests: hours are of a provider or a model, too; with another filter the chart has days, and says so', async () => {
+    const { page } = ui;
+    await go(`requests?provider=anthropic&${day}`);
+    await hover(byHour, 14, 24);
+    await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '1', 'failed', '0']);
+    await page.getByText('Refused calls are counted by the day alone').waitFor();
+    await go(`requests?external_user=ada&${day}`);
+    await chart(byDay).waitFor();
+    await page.getByText('Calls with these filters are summed by the day').waitFor();
+    expect(await chart(byHour).count()).toBe(0);
+  });
+
+  test('Requests: providers and models have their calls, filter by them, and lead back', async () => {
+    const { page } = ui;
+    const facets = async (name: string) =>
+      (await page.getByRole('navigation', { name }).getByRole('link').allInnerTexts()).map((each) =>
+        each.replace(/\s+/g, ' ').trim(),
+      );
+    const expectFacets = (name: string, expected: readonly string[]) =>
+      eventually(async () => JSON.stringify(await facets(name)) === JSON.stringify(expected));
+    const press = (name: string, value: RegExp) =>
+      page.getByRole('navigation', { name }).getByRole('link', { name: value }).click();
+    await go(`requests?${week}`);
+    await expectFacets('Providers', ['openai 4', 'anthropic 1']);
+    await expectFacets('Models', ['m-1 4', 'm-2 1']);
+    await press('Providers', /^anthropic/);
+    await page.waitForURL(/provider=anthropic/);
+    await expectFacets('Providers', ['openai 4', 'anthropic 1']);
+    await expectFacets('Outcomes', ['all', 'passed 1', 'failed 0', 'refused']);
+    await eventually(async () => (await page.getByRole('row').count()) === 2);
+    await press('Providers', /^anthropic/);
+    await page.waitForURL((url) => !url.href.includes('provider='));
+    await press('Outcomes', /^failed/);
+    await expectFacets('Models', []);
+    await eventually(async () => (await page.getByRole('row').count()) === 2);
+    expect(ui.problems).toEqual([]);
+  });
+
+  test('a list that may have refused calls says which of them it has, and another does not', async () => {
+    const { page } = ui;
+    const note = page.getByText('Of refused calls, the list has the first ten of an hour');
+    await go(`requests?outcome=refused&${week}`);
+    await note.waitFor();
+    await go('customers/zoe');
+    await note.waitFor();
+    await go(`requests?outcome=passed&${week}`);
+    await page.getByRole('table', { name: 'Requests' }).waitFor();
+    expect(await note.count()).toBe(0);
+  });
+});
