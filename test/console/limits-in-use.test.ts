@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('the limits on the first page', () => {
   const cells = (name: RegExp) => row(name).getByRole('cell').allInnerTexts();
   const facts = () => ui.page.locator('main').innerText();
 
-  test('a URL that has used its last call is there, and leads to its session', async () => {
+  test('a URL that has used its last call is there, and leads to its page', async () => {
     await row(/ of alan/).waitFor();
     expect(await cells(/ of alan/)).toEqual(['URL', '$0.00', '$0.000009', '100 %']);
     expect(await facts()).toContain('Near a limit\n1');
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('the limits on the first page', () => {
       await row(/ of alan/)
         .getByRole('link')
         .getAttribute('href'),
-    ).toMatch(/^#\/urls\/[0-9a-f-]{36}$/);
+    ).toMatch(/^#\/urls\/url\/[0-9a-f-]{36}/);
   });
 
   test('a virtual key is there once its budget is nearly used, and not before', async () => {
