@@ -190,7 +190,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('a list that may have refused calls says which of them it has, and another does not', async () => {
     const { page } = ui;
-    const note = page.getByText('Of refused calls, the list has the first ten of an hour');
+    const note = page.getByText('The list has the first ten refused calls of an hour');
     await go(`requests?outcome=refused&${week}`);
     await note.waitFor();
     await go('customers/zoe');

@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
       await page.getByRole('button', { name: `Change ${name}` }).click();
       await dialog().getByLabel('Uses').fill('7');
       const answers = answersOf('/v1/budgets');
-      // The fuller one has a new place, of which the page is told while the dialog is open.
+      // The fuller one has a new place, which the page reads while the dialog is open.
       if (name === 'High') expect((await callOnce(low.url, 'Hello')).status).toBe(200);
       else await api.createBudget({ name: 'New', scope: { account: true }, max_uses: 100, window: 'month' });
       await eventually(async () => answers() > 1);

@@ -19,7 +19,7 @@ export const keyOfCall = (call: Call): string =>
 
 /** Says which refused calls a list has. */
 export const KeptRefusals = () => (
-  <p class="soft">Of refused calls, the list has the first ten of an hour for each URL and code.</p>
+  <p class="soft">The list has the first ten refused calls of an hour for each URL and code.</p>
 );
 
 /** The columns of a list of calls, passed, failed and refused. */
