@@ -127,7 +127,7 @@ export const codeOf = (event: Json): unknown => (event.error as Json | undefined
 
 /** The figures of a URL. */
 export const statusOf = async (url: string) =>
-  (await (await fetch(url.replace(/\/v1\/responses$/, ''))).json()) as {
+  (await (await fetch(url.replace(/\/v1\/(?:responses|realtime)$/, ''))).json()) as {
     used: number;
     spent: number;
     held: number;
