@@ -1,4 +1,4 @@
-import { connectRedis, findRevoked, redisReady } from '@presign/limits';
+import { connectRedis, findEnds, redisReady } from '@presign/limits';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hasRedisServer, makeRedis, type RedisServer } from '../chaos/redis-server.ts';
@@ -112,9 +112,9 @@ describe.skipIf(!hasRedisServer)('when another server behind the address of Redi
     const redis = connectRedis(`redis://127.0.0.1:${way.port}`, () => {});
     await redisReady(redis);
     const grant = { id: 'a', accountId: 'c', credentialId: 'b' };
-    await expect(findRevoked(redis, 0, [grant])).rejects.toThrow('MASTERDOWN');
+    await expect(findEnds(redis, 0, [grant])).rejects.toThrow('MASTERDOWN');
     way.turn(master.port);
-    expect(await eventually(() => findRevoked(redis, 0, [grant]).catch(() => undefined))).toEqual([]);
+    expect(await eventually(() => findEnds(redis, 0, [grant]).catch(() => undefined))).toEqual([]);
     redis.disconnect();
     way.close();
     await replica.command('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');

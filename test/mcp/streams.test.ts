@@ -132,6 +132,25 @@ test('streams that wait for events end at expires_at, and a call that was admitt
   expect(messagesIn(await posted.heard.body.text())).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
+test('streams that wait for events end at an end that was brought forward, and a call that was admitted before finishes', async () => {
+  const answer = await issue();
+  const listener = await listen(urlOf(answer, 'a'));
+  const posted = await stream(urlOf(answer, 'a'));
+  const waiting = await stream(urlOf(answer, 'a'), ask('subscriptions/listen', 's'));
+  const end = Math.ceil(Date.now() / 1000) + 3;
+  const changed = await fetch(`${stack.issuerUrl}/v1/grants/${answer.grant_id}`, {
+    method: 'PATCH',
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ expires_at: end }),
+  });
+  expect(changed.status, await changed.text()).toBe(200);
+  expect(await listener.over).toBe('ended');
+  expect(messagesIn(await waiting.heard.body.text())).toMatchObject([errorOf('token_expired', 's')]);
+  expect(Date.now()).toBeGreaterThanOrEqual(end * 1000);
+  posted.response.end(eventOf({ jsonrpc: '2.0', id: 1, result: {} }));
+  expect(messagesIn(await posted.heard.body.text())).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
+});
+
 test('a revocation ends the open streams of its grant at every gateway, and others go on', async () => {
   const answer = await stack.issueMcp({
     servers: ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' })),

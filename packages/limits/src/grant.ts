@@ -33,9 +33,9 @@ const endScript = script('change/end', {
   args: ['revision', 'endsMs', 'endMs'],
   reply: flag,
 });
-const revokedScript = script('revoked', {
+const endsScript = script('find-ends', {
   each: { keys: ['grant', 'credential', 'account'] },
-  reply: numbers,
+  reply: oneOf({ found: { revoked: numbers, suspended: numbers, moved: numbers, endsMs: numbers } }),
 });
 
 /** The limits of a budget as gateways and issuers pass them. Those that are left out are unlimited. */
@@ -278,26 +278,33 @@ export async function readEnd(redis: RedisClient, { partition, id }: GrantRef): 
   return ends === null ? undefined : Number(ends);
 }
 
-/** A grant whose calls must end: it or its credential is revoked for good, or its account is suspended. */
-export type Revoked = { readonly id: string; readonly why: 'revoked' | 'suspended' };
+/**
+ * A grant whose calls must end, because it or its credential is revoked for good, or its account is suspended; or one whose end was
+ * moved, to a time in Unix ms.
+ */
+export type Ends =
+  | { readonly id: string; readonly why: 'revoked' | 'suspended' }
+  | { readonly id: string; readonly why: 'moved'; readonly endsMs: number };
 
-/** Returns those grants of one partition that are revoked, whose credential is, or whose account is suspended. */
-export async function findRevoked(
+/** Returns those grants of one partition that are revoked or suspended, and those whose end was moved. Throws what ioredis throws. */
+export async function findEnds(
   redis: RedisClient,
   partition: number,
   grants: readonly Pick<GrantRef, 'id' | 'accountId' | 'credentialId'>[],
-): Promise<readonly Revoked[]> {
-  const positions = await revokedScript.run(redis, {
+): Promise<readonly Ends[]> {
+  const { revoked, suspended, moved, endsMs } = await endsScript.run(redis, {
     each: grants.map(({ id, accountId, credentialId }) => ({
       grant: keys.grant(partition, id),
       credential: keys.credential(partition, credentialId),
       account: keys.account(partition, accountId),
     })),
   });
-  return positions.map((position) => ({
-    id: grants[Math.abs(position) - 1]?.id ?? '',
-    why: position < 0 ? 'suspended' : 'revoked',
-  }));
+  const idAt = (position: number) => grants[position - 1]?.id ?? '';
+  return [
+    ...revoked.map((at) => ({ id: idAt(at), why: 'revoked' as const })),
+    ...suspended.map((at) => ({ id: idAt(at), why: 'suspended' as const })),
+    ...moved.map((at, i) => ({ id: idAt(at), why: 'moved' as const, endsMs: endsMs[i] ?? 0 })),
+  ];
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
-  findRevoked,
+  findEnds,
   keys,
   loadGrant,
   type RedisClient,
@@ -49,7 +49,7 @@ describe.each(engines)('accounts on %s', (_name, start) => {
     for (const [i, ref] of mine.entries()) {
       const other = { ...(others[i] ?? ref), partition: ref.partition };
       const found = [{ id: ref.id, why: 'suspended' }];
-      expect(await findRevoked(redis, ref.partition, [other, ref])).toEqual(found);
+      expect(await findEnds(redis, ref.partition, [other, ref])).toEqual(found);
       expect(await redis.hget(keys.budget(ref.partition, ref.budgetIds[0] ?? ''), 'used')).toBe('0');
       expect(await redis.pttl(keys.account(ref.partition, id))).toBe(-1);
     }
@@ -57,10 +57,10 @@ describe.each(engines)('accounts on %s', (_name, start) => {
     if (!first) throw new Error('no grant');
     await revokeGrant(redis, { ...first, expiresAtMs: Date.now() + 60_000 });
     const gone = [{ id: first.id, why: 'revoked' }];
-    expect(await findRevoked(redis, first.partition, [first])).toEqual(gone);
+    expect(await findEnds(redis, first.partition, [first])).toEqual(gone);
     await set(id, 2, false);
     expect(await outcomes(mine)).toEqual(['revoked', 'admitted']);
-    expect(await findRevoked(redis, partitions[1] ?? 0, mine.slice(1))).toEqual([]);
+    expect(await findEnds(redis, partitions[1] ?? 0, mine.slice(1))).toEqual([]);
   });
 
   test('an earlier state that arrives late changes nothing, in either direction', async () => {

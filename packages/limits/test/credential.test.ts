@@ -4,11 +4,12 @@ import {
   admit,
   type CredentialCopy,
   findCredential,
-  findRevoked,
+  findEnds,
   type GrantState,
   keys,
   keysEndMs,
   loadGrant,
+  moveEnd,
   type RedisClient,
   replaceCredential,
   resealCopy,
@@ -143,8 +144,27 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     for (const grant of [alive, revoked, withdrawn]) await loadGrant(redis, grant);
     await revokeGrant(redis, { ...revoked.ref, expiresAtMs: revoked.expiresAtMs });
     await withdrawCredential(redis, withdrawn.ref.credentialId, [partition]);
-    const found = await findRevoked(redis, partition, [withdrawn.ref, alive.ref, revoked.ref]);
+    const found = await findEnds(redis, partition, [withdrawn.ref, alive.ref, revoked.ref]);
     expect(found).toEqual([withdrawn, revoked].map(({ ref }) => ({ id: ref.id, why: 'revoked' })));
+  });
+
+  test('the grants whose end was moved are found with it, unless they are revoked', async () => {
+    const partition = partitions[0] ?? 0;
+    const [never, moved, revoked] = [0, 1, 2].map(() => newGrant(partition, newBudget()));
+    if (!never || !moved || !revoked) throw new Error('no grants');
+    const endsMs = moved.expiresAtMs - 1_001;
+    for (const grant of [never, moved, revoked]) await loadGrant(redis, grant);
+    for (const [i, at] of [endsMs + 7, endsMs].entries())
+      for (const { ref, expiresAtMs } of [moved, revoked])
+        await moveEnd(redis, partition, {
+          ...{ id: ref.id, credentialId: ref.credentialId, revision: 2 + i },
+          ...{ expiresAtMs: at, signedUntilMs: expiresAtMs },
+        });
+    await revokeGrant(redis, { ...revoked.ref, expiresAtMs: revoked.expiresAtMs });
+    expect(await findEnds(redis, partition, [revoked.ref, never.ref, moved.ref])).toEqual([
+      { id: revoked.ref.id, why: 'revoked' },
+      { id: moved.ref.id, why: 'moved', endsMs },
+    ]);
   });
 
   test('a scan yields every copy, however many, and nothing else', async () => {

@@ -4,7 +4,7 @@ import {
   charge,
   countRequest,
   findCredential,
-  findRevoked,
+  findEnds,
   forestall,
   type GrantState,
   keys,
@@ -147,7 +147,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     for (const { ref } of [withdrawn, elsewhere])
       await withdrawCredential(redis, ref.credentialId, [partition]);
     const all = [known, unknown, withdrawn, elsewhere].map(({ ref }) => ref);
-    expect(await findRevoked(redis, partition, all)).toEqual(all.map(({ id }) => ({ id, why: 'revoked' })));
+    expect(await findEnds(redis, partition, all)).toEqual(all.map(({ id }) => ({ id, why: 'revoked' })));
     expect(await findCredential(redis, partition, withdrawn.ref.credentialId)).toBeUndefined();
   });
 

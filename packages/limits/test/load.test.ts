@@ -4,8 +4,8 @@ import {
   admit,
   dropSeeds,
   findCredential,
+  findEnds,
   findGrant,
-  findRevoked,
   type GrantState,
   keys,
   keysEndMs,
@@ -411,7 +411,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     for (const { ref } of [unknown, known]) {
       await revokeGrant(redis, { ...ref, expiresAtMs: Date.now() - 10 * 86_400_000 });
       expect(await redis.pttl(keys.grant(partition, ref.id))).toBeGreaterThan(86_400_000);
-      expect(await findRevoked(redis, partition, [ref])).toEqual([{ id: ref.id, why: 'revoked' }]);
+      expect(await findEnds(redis, partition, [ref])).toEqual([{ id: ref.id, why: 'revoked' }]);
     }
   });
 

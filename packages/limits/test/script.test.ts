@@ -27,9 +27,12 @@ describe('names of a script', () => {
     );
     expect(renew).toContain('for i = 1, (#ARGV - 1) do');
     expect(renew).toContain("redis.call('ZADD', KEYS[1], ends, ARGV[1 + i])");
-    const revoked = compileScript('revoked', names({ eachKeys: ['grant', 'credential', 'account'] }));
-    expect(revoked).toContain('for i = 1, ((#KEYS - 0) / 3) do');
-    for (const at of [-2, -1, 0]) expect(revoked).toContain(`KEYS[${at} + 3 * i]`);
+    const three = names({ eachKeys: ['grant', 'credential', 'account'] });
+    const ends = compileScript('find-ends', three, {
+      found: { revoked: numbers, suspended: numbers, moved: numbers, endsMs: numbers },
+    });
+    expect(ends).toContain('for i = 1, ((#KEYS - 0) / 3) do');
+    for (const at of [-2, -1, 0]) expect(ends).toContain(`KEYS[${at} + 3 * i]`);
   });
 
   test('that only one side has are refused', () => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
+import { type BudgetFigures, findEnds, readEnd, readFigures } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
 import type { ClientAddress } from '../grant/bind.ts';
@@ -45,17 +45,17 @@ export async function readLive(
     for (let i = 0; i < LOADS_MAX; i++) {
       const asked = [
         readFigures(deps.redis, ref),
-        findRevoked(deps.redis, ref.partition, [ref]),
+        findEnds(deps.redis, ref.partition, [ref]),
         readEnd(deps.redis, ref),
       ] as const;
-      const [[own, ...others], revoked, ends = grant.expiresAtMs] = await Promise.all(asked);
+      const [[own, ...others], [end], ends = grant.expiresAtMs] = await Promise.all(asked);
       // The token of an old URL may end before the grant does.
       const endsMs = Math.min(grant.expiresAtMs, ends);
       // Its account may resume, so the URL is not revoked.
-      if (revoked.some(({ why }) => why === 'suspended')) return { refusal: { code: 'account_suspended' } };
+      if (end?.why === 'suspended') return { refusal: { code: 'account_suspended' } };
       const isOver = (endsMs: number | undefined) => endsMs !== undefined && endsMs <= deps.now();
       const visible = others.flatMap((each) => (each?.visible && !isOver(each.endsMs) ? [each] : []));
-      if (own) return { live: { own, visible, isRevoked: revoked.length > 0, endsMs } };
+      if (own) return { live: { own, visible, isRevoked: end?.why === 'revoked', endsMs } };
       // Redis has lost the grant, or has its figures from before a loss.
       const loaded = await loadGrantOnce(deps, grant);
       if ('refusal' in loaded) return loaded;

@@ -1,13 +1,14 @@
-import { findRevoked, type GrantRef, type RedisClient, type Revoked } from '@presign/limits';
+import { type Ends, findEnds, type GrantRef, type RedisClient } from '@presign/limits';
 import type { Work } from '@presign/service/metrics';
 import { Bag } from '../bag.ts';
 
-/** Ends calls that were admitted before their grant was revoked. */
+/** Ends calls that were admitted before their grant was revoked, and learns of grants whose end was moved meanwhile. */
 export type Revocations = {
   /**
-   * Calls `cut` soon after the grant or its credential is revoked, or its account is suspended, until the returned function is called.
+   * Cuts a call soon after its grant or credential is revoked, or its account is suspended, until the returned function is called.
+   * @param end gets each new end of the grant, which may be later than that of its token
    */
-  readonly watch: (grant: GrantRef, cut: Cut) => () => void;
+  readonly watch: (grant: GrantRef, call: Cuttable, end?: Movable) => () => void;
   readonly close: () => void;
 };
 
@@ -15,9 +16,17 @@ export type Revocations = {
 const EVERY_MS = 500;
 
 /** A call under way. */
-type Watched = { readonly ref: GrantRef; readonly cut: Cut };
+type Watched = {
+  readonly ref: GrantRef;
+  readonly call: Cuttable;
+  readonly end: Movable | undefined;
+  /** The newest end that it knows. */
+  endsMs: number | undefined;
+};
 
-type Cut = (why: Revoked['why']) => void;
+type Cuttable = { cut(why: 'revoked' | 'suspended'): void };
+/** In Unix ms. */
+type Movable = { moved(endsMs: number): void };
 
 /** Checks the grants of all calls under way, with one script per partition. */
 export function watchRevocations(redis: RedisClient, work: Work): Revocations {
@@ -26,14 +35,14 @@ export function watchRevocations(redis: RedisClient, work: Work): Revocations {
     work.begins();
     const partitions = [...byPartition(watched)];
     const looked = await Promise.all(
-      partitions.map(([partition, grants]) => cutRevoked(redis, partition, grants, watched)),
+      partitions.map(([partition, grants]) => endCalls(redis, partition, grants, watched)),
     );
     if (!looked.includes(false)) work.succeeds();
   };
   const timer = setInterval(() => void look(), EVERY_MS);
   timer.unref();
   return {
-    watch: (ref, cut) => watched.add({ ref, cut }),
+    watch: (ref, call, end) => watched.add({ ref, call, end, endsMs: undefined }),
     close: () => clearInterval(timer),
   };
 }
@@ -49,20 +58,28 @@ function byPartition(calls: Iterable<Watched>): Map<number, Map<string, GrantRef
 }
 
 /** Returns whether Redis has answered. */
-async function cutRevoked(
+async function endCalls(
   redis: RedisClient,
   partition: number,
   grants: ReadonlyMap<string, GrantRef>,
   watched: Iterable<Watched>,
 ): Promise<boolean> {
   // While Redis does not answer, no call is ended; no new call passes either.
-  const found = await findRevoked(redis, partition, [...grants.values()]).catch(() => undefined);
+  const found = await findEnds(redis, partition, [...grants.values()]).catch(() => undefined);
   if (!found?.length) return found !== undefined;
-  const revoked = new Map(found.map(({ id, why }) => [id, why]));
+  const ends = new Map(found.map((each) => [each.id, each]));
   // Not of a copy: a call that ends meanwhile must not be cut any more.
-  for (const { ref, cut } of watched) {
-    const why = revoked.get(ref.id);
-    if (why) cut(why);
+  for (const each of watched) {
+    const end = ends.get(each.ref.id);
+    if (end) act(each, end);
   }
   return true;
+}
+
+function act(watched: Watched, found: Ends): void {
+  if (found.why !== 'moved') watched.call.cut(found.why);
+  else if (watched.endsMs !== found.endsMs) {
+    watched.endsMs = found.endsMs;
+    watched.end?.moved(found.endsMs);
+  }
 }

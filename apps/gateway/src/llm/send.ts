@@ -80,7 +80,7 @@ async function sendWithCredential(
   const { answered } = wait;
   const upstream = { ...unauthorized, ...authorized.changes, body: sent, host, answered };
   const cutter = new Cutter();
-  const unwatch = deps.revocations.watch(policy.ref, (why) => cutter.cut(why));
+  const unwatch = deps.revocations.watch(policy.ref, cutter);
   const { partition } = grant;
   const unguard =
     admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, () => cutter.cut('unleased')) : undefined;

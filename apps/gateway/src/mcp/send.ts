@@ -142,12 +142,12 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { revocations, leases, closing, now } = deps;
   const { policy, grant, method, messages, unanswered, begun, placedMs } = call;
   const cutter = new Cutter();
-  const unwatch = revocations.watch(policy.ref, (why) => cutter.cut(why));
   const unguard =
     placedMs === undefined
       ? undefined
       : leases.guard({ partition: grant.partition, askedMs: placedMs }, () => cutter.cut('unleased'));
-  const leftMs = () => Math.max(0, grant.expiresAtMs - now());
+  let expiresAtMs = grant.expiresAtMs;
+  const leftMs = () => Math.max(0, expiresAtMs - now());
   const expire = () => cutter.cut('expired');
   const expireWhenIdle = () => void answer.whenIdle().then(expire);
   // A client opens its stream again at another gateway. A POST may finish.
@@ -167,8 +167,19 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
     if (unanswered.hasCancelled) cancelled = setTimeout(() => cutter.cut('over'), CANCELLED_MS);
   };
   if (method === 'GET' || unanswered.size > 0) void answer.whenIdle().then(idle);
+  const lateMs = () => Math.max(0, lastEndMs(deps, { expiresAtMs }) - now());
   // Whole seconds, because Node has a list of its own for timers of each length.
-  const late = setTimeout(expire, Math.max(0, Math.ceil((lastEndMs(deps, grant) - now()) / 1_000)) * 1_000);
+  const expireLate = () => setTimeout(expire, Math.ceil(lateMs() / 1_000) * 1_000);
+  let late = expireLate();
+  const moved = (endsMs: number) => {
+    expiresAtMs = Math.min(endsMs, grant.expiresAtMs);
+    clearTimeout(late);
+    late = expireLate();
+    if (!idling) return;
+    clearTimeout(idling);
+    idling = setTimeout(expireWhenIdle, leftMs());
+  };
+  const unwatch = revocations.watch(policy.ref, cutter, { moved });
   const release = () => {
     isOver = true;
     unwatch();

@@ -53,7 +53,6 @@ export class Connection implements Taker {
     this.#flow = new Flow(deps, own.of.grant, own, this);
     holder.on('close', (code) => this.#left(code));
     upstream.on('close', (code, reason) => void this.#upstreamClosed(code, reason));
-    this.#unwatch = deps.revocations.watch(own.policy.ref, (why) => this.cut(why));
     const opening = own.dialect.opening?.();
     if (opening) {
       this.#ready = new Promise((resolve) => (this.#setReady = resolve));
@@ -61,6 +60,7 @@ export class Connection implements Taker {
     }
     const { expiresAtMs } = own.of.grant;
     this.#deadlines = new Deadlines(deps, expiresAtMs, opening !== undefined, (which) => this.#passed(which));
+    this.#unwatch = deps.revocations.watch(own.policy.ref, this, this.#deadlines);
     if (deps.closing.aborted) this.stop();
   }
 

@@ -16,17 +16,18 @@ type Times = { readonly now: () => number; readonly upstreamTimeoutMs: number };
 /** The ends of a socket that come by themselves. It has one timer for all of them, because an idle socket is little else. */
 export class Deadlines {
   readonly #times: Times;
-  readonly #expiresAtMs: number;
+  readonly #tokenEndsMs: number;
   readonly #passed: (which: Deadline) => void;
   readonly #openedAt = performance.now();
   #leftAt: number | undefined;
+  #expiresAtMs: number;
   #isOpening: boolean;
   #isExpired = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(times: Times, expiresAtMs: number, isOpening: boolean, passed: (which: Deadline) => void) {
     this.#times = times;
-    this.#expiresAtMs = expiresAtMs;
+    this.#tokenEndsMs = this.#expiresAtMs = expiresAtMs;
     this.#isOpening = isOpening;
     this.#passed = passed;
     this.#wait();
@@ -37,15 +38,28 @@ export class Deadlines {
     this.#isOpening = false;
   }
 
+  /** The end of its URL was moved. An end after that of its token is for another URL. */
+  moved(endsMs: number): void {
+    this.#expiresAtMs = Math.min(endsMs, this.#tokenEndsMs);
+    this.#waitAgain();
+  }
+
   /** The holder has left. */
   left(): void {
     this.#leftAt = performance.now();
-    clearTimeout(this.#timer);
-    this.#wait();
+    this.#waitAgain();
   }
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Waits for what has changed, unless the socket has ended. */
+  #waitAgain(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    this.#wait();
   }
 
   #wait(): void {
@@ -57,7 +71,8 @@ export class Deadlines {
     const { which } = this.#waits().find(({ ms }) => ms <= 0) ?? {};
     if (which === 'expired') this.#isExpired = true;
     if (which === 'unset') this.#isOpening = false;
-    if (which === undefined || which === 'expired' || which === 'unset') this.#wait();
+    if (which === 'timeout' || which === 'left') this.#timer = undefined;
+    else this.#wait();
     if (which) this.#passed(which);
   }
 
