@@ -106,6 +106,17 @@ describe.skipIf(!hasChromium)('links of the console', () => {
   });
 
   test.each([
+    ['Production virtual key', 'Production'],
+    ['bootstrap API key', 'bootstrap'],
+    ['Of the key budget', 'Of the key'],
+  ])('the search leads to the page of %s', async (option, heading) => {
+    await go('audit');
+    await ui.page.keyboard.press('Control+K');
+    await ui.page.getByRole('combobox', { name: /^Search/ }).fill(heading);
+    await leadsTo(ui.page.getByRole('option', { name: option, exact: true }), heading);
+  });
+
+  test.each([
     ['a session', () => `urls/${session}`, 'URLs of this session'],
     ['a customer', () => 'customers/ada', 'URLs of this customer'],
   ])('the page of %s lists its URLs, with what they spent, and leads to each', async (_of, place, name) => {

@@ -126,8 +126,8 @@ function useFound(text: string, pages: readonly Page[]): Found[] {
     ...all('customer', users, (user) => hrefOf('customers', user)),
     ...all('model', models, (model) => href('requests', { model })),
     ...named('budget', names?.budget, (id) => hrefOf('limits', id)),
-    ...named('API key', names?.api_key, (id) => href('urls', { api_key: id })),
-    ...named('virtual key', names?.virtual_key, (id) => href('requests', { virtual_key: id })),
+    ...named('API key', names?.api_key, (id) => hrefOf('keys', id)),
+    ...named('virtual key', names?.virtual_key, (id) => hrefOf('keys', id)),
   ].filter(fits);
   return [...known.slice(0, MOST_FOUND - typed.length), ...typed];
 }
