@@ -68,7 +68,7 @@ test('a speech to the sandbox is answered by a turn of the gateway, which holds 
     const { input_token_details: input, output_token_details: output } = response.usage;
     expect(input).toMatchObject({ text_tokens: 0, audio_tokens: 5 });
     const [, inText, outText, inSound, outSound] =
-      /cost \$(\d+) in and \$(\d+) out, of sound\n\$(\d+) and \$(\d+)/.exec(page)?.map(Number) ?? [];
+      /cost \$(\d+) in and \$(\d+) out, of sound\s+\$(\d+) and \$(\d+)/.exec(page)?.map(Number) ?? [];
     const spent = (await (await fetch(url.replace('/v1/realtime', ''))).json()) as object;
     expect([inText, outText, inSound, outSound].every((rate) => Number(rate) > 0)).toBe(true);
     expect(spent).toMatchObject({
