@@ -184,6 +184,8 @@ function describeRefused(
     mod: call.model,
     tol: call.tool,
     fig: hasFigures ? figures : undefined,
+    con: call.connection,
+    trn: call.turn,
     siz: Number.isSafeInteger(bytes) ? bytes : undefined,
   };
 }

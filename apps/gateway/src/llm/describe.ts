@@ -64,7 +64,10 @@ async function describe(deps: LlmDeps, c: Context<GatewayEnv>, { verified }: Ask
     const origin = boundOrigin(policy, incoming.headers);
     if (asksForPage(c))
       return await pageAnswer(`A URL for ${grant.provider.id}`, llmPage(deps, found), { origin });
-    return c.json(toStatus(grant, live), 200, { ...answerHeaders(origin), 'cache-control': 'no-store' });
+    return c.json(toStatus(grant, live, openSockets(deps, grant)), 200, {
+      ...answerHeaders(origin),
+      'cache-control': 'no-store',
+    });
   } finally {
     deps.report(report, refusal);
   }
@@ -89,7 +92,15 @@ async function findStatus(
   return readForHolder(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
-const toStatus = (grant: LlmGrant, { own, visible, isRevoked, endsMs }: Live): GrantStatus => ({
+/** How many sockets of a URL are open at this gateway. Null: it has none. */
+const openSockets = ({ sockets }: LlmDeps, { id, hasSockets }: LlmGrant): number | null =>
+  hasSockets ? sockets.openOf(id) : null;
+
+const toStatus = (
+  grant: LlmGrant,
+  { own, visible, isRevoked, endsMs }: Live,
+  open: number | null,
+): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],
@@ -100,6 +111,7 @@ const toStatus = (grant: LlmGrant, { own, visible, isRevoked, endsMs }: Live): G
   used: own.used,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
+  open_sockets: open,
   last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),
   budgets: visible.map((budget) => ({
     max_uses: budget.maxUses,
@@ -118,20 +130,31 @@ const llmPage = (deps: LlmDeps, { grant, policy, live }: Shown): Html =>
   html`<p>It calls ${grant.provider.id} for you, without a key. The address of this page is a secret: whoever has it can use it.</p>
 ${liveFacts(live)}
 <h2>What it allows</h2>
-<dl>${allowed(grant, policy)}</dl>
+<dl>${allowed(grant, policy, openSockets(deps, grant))}</dl>
 <h2>How to use it</h2>
 <p>Set the environment variable <code>PRESIGN_URL</code> to the address of this page up to the end of its token: <code>…/llm/t/TOKEN</code>, without a path and without a slash at its end. Answers have the headers of the limits, and refusals say why.</p>
 ${examplesOf(deps, grant, policy).map((each) => code(each.name, each.code))}`;
 
-function allowed({ provider, method, paths }: LlmGrant, { models, conditions }: Policy): Html[] {
-  const { max_body_bytes: bytes, allowed_fields: fields, bind, sockets } = conditions ?? {};
+function allowed(
+  { provider, method, paths }: LlmGrant,
+  { models, conditions }: Policy,
+  open: number | null,
+): Html[] {
+  const { max_body_bytes: bytes, allowed_fields: fields, bind } = conditions ?? {};
   return [
     fact('Provider', provider.id),
     fact(paths.length === 1 ? 'Path' : 'Paths', `${method} ${paths.join(', ')}`),
     fact('Models', models ? models.join(', ') : 'all'),
     ...(bytes === undefined ? [] : [fact('Body', `at most ${bytes.toLocaleString('en-US')} bytes`)]),
     ...(fields ? [fact('Fields of the body', fields.join(', '))] : []),
-    ...(sockets ? [fact('Sockets', 'it can also be opened as a WebSocket')] : []),
+    ...(open === null
+      ? []
+      : [
+          fact(
+            'Sockets',
+            `it can also be opened as a WebSocket; each turn is a call; ${open} open at this gateway`,
+          ),
+        ]),
     ...(bind?.origins ? [fact('Only from pages of', bind.origins.join(', '))] : []),
     ...(bind?.ip_ranges ? [fact('Only from the addresses', bind.ip_ranges.join(', '))] : []),
   ];

@@ -41,6 +41,8 @@ export type OpenSockets = {
   readonly bounds: SocketBounds;
   /** Counts a socket. It counts until `leave`. */
   readonly enter: (of: Owner) => { readonly leave: () => void } | { readonly refusal: Refusal };
+  /** How many sockets of a URL are open here. */
+  readonly openOf: (grantId: string) => number;
   /** Counts a socket that is opened to refuse it. Undefined: too many of them are open. */
   readonly enterRefused: (grantId: string) => (() => void) | undefined;
   /** @returns removes it */
@@ -92,6 +94,7 @@ export function createOpenSockets(bounds: SocketBounds): OpenSockets {
       };
       return { leave };
     },
+    openOf: (grantId) => urls.get(grantId) ?? 0,
     enterRefused: (grantId) => {
       if (refused.size >= REFUSED_MOST || (refusedUrls.get(grantId) ?? 0) >= REFUSED_PER_URL)
         return undefined;

@@ -168,7 +168,7 @@ async function ownersOf(tx: Transaction, ids: readonly string[], usageMetadata: 
 
 function rowOf(
   { grt, cod, nam }: RefusedEntry,
-  { rid, ago, sta, rsn, mod, tol, fig, siz }: RefusedEntry['kept'][number],
+  { rid, ago, sta, rsn, mod, tol, fig, con, trn, siz }: RefusedEntry['kept'][number],
   { accountId, sessionId, apiKeyId, virtualKeyId, externalUser, tags, provider, server }: Owner,
   atMs: number,
 ): Row {
@@ -190,7 +190,7 @@ function rowOf(
     code: cod,
     reason: rsn ?? null,
     name: storable(nam),
-    figures: fig ?? null,
+    figures: fig || con ? { ...fig, connection: con, turn: trn } : null,
     bodyBytes: siz ?? null,
   };
 }

@@ -39,8 +39,8 @@ export const describeRefused = (row: RefusedRow): CallSummary => ({
   total_ms: null,
   retry_count: null,
   user_agent: null,
-  connection: null,
-  turn: null,
+  connection: row.figures?.connection ?? null,
+  turn: row.figures?.turn ?? null,
   refusal: {
     code: row.code,
     reason: row.reason,

@@ -17,7 +17,12 @@ const figures = z.object({
   needed: microusd.optional(),
   remaining: microusd.optional(),
 });
-export type RefusedFigures = z.infer<typeof figures>;
+
+/** The figures of a refused call, and the socket on which it was to be a turn. */
+export type RefusedFigures = z.infer<typeof figures> & {
+  readonly connection?: string | undefined;
+  readonly turn?: number | undefined;
+};
 
 /** A refused call as a gateway sends it to the issuers. The issuer adds what the grant's row has. */
 const refusedCall = z.object({
@@ -29,6 +34,9 @@ const refusedCall = z.object({
   mod: z.string().optional(),
   tol: z.string().optional(),
   fig: figures.optional().catch(undefined),
+  /** The socket on which it was to be a turn, and the number that the turn would have had. */
+  con: z.guid().optional().catch(undefined),
+  trn: z.int().positive().optional().catch(undefined),
   /** The length of its body. */
   siz: z.int().nonnegative().optional().catch(undefined),
 });

@@ -203,6 +203,8 @@ export const grantStatus = z.strictObject({
   /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,
+  /** How many sockets of it are open at the gateway that answers; null: it has no sockets. */
+  open_sockets: z.int().nullable(),
   /** How the last call failed; null: it did not. */
   last_call: lastCall.nullable(),
   /** Budgets that it shares with others and that their owner shows: limits, what is left of them, and when they reset. */

@@ -212,7 +212,7 @@ export const refusedCalls = pgTable(
     reason: text(),
     /** The field, kind or model for which no bound or price is known. */
     name: text(),
-    /** Which limit refused it, with its figures. Null: no limit did. */
+    /** Which limit refused it, with its figures, and the socket on which it was to be a turn. Null: none of these. */
     figures: jsonText<RefusedFigures>(),
     /** The length of its body as its holder stated it. */
     bodyBytes: whole(),
