@@ -1,6 +1,12 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { newHoldId } from '../src/limits/admit.ts';
-import { byPartition, LEASE_SLOTS, LeaseTable, monotonicMs } from '../src/limits/lease-table.ts';
+import {
+  byPartition,
+  keepRenewing,
+  LEASE_SLOTS,
+  LeaseTable,
+  monotonicMs,
+} from '../src/limits/lease-table.ts';
 
 test('a table on the same memory shows the holds that are there, by partition', () => {
   const written = new LeaseTable();
@@ -27,4 +33,41 @@ test('a hold that is older than the longest call is left out', () => {
   const ageMs = monotonicMs() - ([...table.held()][0]?.addedMs ?? 0);
   expect(byPartition([table], ageMs + 60_000).size).toBe(1);
   expect(byPartition([table], -1).size).toBe(0);
+});
+
+test('leases are renewed every third of a lease, and a renewal that failed again in each twelfth', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const failed = [0, 2, 1, 0, 0];
+    let renewals = 0;
+    const stop = keepRenewing(1_200, async () => failed[renewals++] ?? 0);
+    const after = async (parts: number) => {
+      await vi.advanceTimersByTimeAsync(parts * 100);
+      return renewals;
+    };
+    // The second and the third one fail, as in two outages.
+    const seen = [await after(3), await after(1), await after(4), await after(1), await after(1)];
+    expect(seen).toEqual([0, 1, 2, 3, 4]);
+    expect([await after(3), await after(1)]).toEqual([4, 5]);
+    stop();
+    expect(await after(12)).toBe(5);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('a renewal begins when the one before has ended', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const ends: (() => void)[] = [];
+    const stop = keepRenewing(1_200, () => new Promise((resolve) => ends.push(() => resolve(1))));
+    await vi.advanceTimersByTimeAsync(1_200);
+    expect(ends).toHaveLength(1);
+    ends[0]?.();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(ends).toHaveLength(2);
+    stop();
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -90,6 +90,32 @@ export function renewTables(
   });
 }
 
+/** So many parts has a lease. */
+const PARTS = 12;
+/** Leases are renewed in every so many-th of them. */
+const RENEWED_EVERY = 4;
+
+/**
+ * Renews every third of a lease. A renewal that failed is tried again in each twelfth, so that two short outages of Redis which each meet
+ * a renewal end no lease.
+ * @param renew returns how many partitions did not answer, and does not throw
+ * @returns stops it
+ */
+export function keepRenewing(leaseMs: number, renew: () => Promise<number>): () => void {
+  let parts = 0;
+  let hasFailed = false;
+  let isUnderWay = false;
+  const timer = setInterval(async () => {
+    parts++;
+    if (isUnderWay || (parts < RENEWED_EVERY && !hasFailed)) return;
+    parts = 0;
+    isUnderWay = true;
+    hasFailed = (await renew()) > 0;
+    isUnderWay = false;
+  }, leaseMs / PARTS);
+  return () => clearInterval(timer);
+}
+
 /** The holds of all tables, by partition, that are not older than `longestMs`. */
 export function byPartition(tables: Iterable<LeaseTable>, longestMs: number): Map<number, string[]> {
   const oldest = monotonicMs() - longestMs;

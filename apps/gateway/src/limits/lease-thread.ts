@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { connectRedis } from '@presign/limits';
 import {
+  keepRenewing,
   LeaseTable,
   type LeaseThreadReport,
   type LeaseThreadStart,
@@ -24,10 +25,12 @@ const redis = connectRedis(redisUrl, ignore, redisTimeouts);
 
 parentPort?.on('message', (memory: SharedArrayBuffer) => tables.push(new LeaseTable(memory)));
 
-setInterval(async () => {
-  if (monotonicMs() - (heartbeat[0] ?? 0) > STUCK_MS) return;
-  report(await renewTables(redis, start, tables));
-}, leaseMs / 3);
+keepRenewing(leaseMs, async () => {
+  if (monotonicMs() - (heartbeat[0] ?? 0) > STUCK_MS) return 0;
+  const failed = await renewTables(redis, start, tables);
+  report(failed);
+  return failed;
+});
 
 const report = (failed: number) => parentPort?.postMessage({ failed } satisfies LeaseThreadReport);
 report(0);

@@ -13,6 +13,7 @@ import type { Work, Works } from '@presign/service/metrics';
 import type { Logger } from 'pino';
 import { Bag } from '../bag.ts';
 import {
+  keepRenewing,
   LEASE_SLOTS,
   LeaseTable,
   type LeaseThreadReport,
@@ -66,7 +67,7 @@ const LONGEST_WAIT_SECONDS = 30;
 
 /**
  * Renews the leases of calls under way, and sweeps the holds that dead gateways left, with one script per partition.
- * It renews every third and sweeps every sixth of a lease, so that one missed turn ends no lease.
+ * It renews every third and sweeps every sixth of a lease, so that one missed renewal ends no lease.
  *
  * With `redisUrl` a thread renews (`lease-thread.ts`), so that a busy event loop ends no lease. Without it, and whenever
  * the thread does not run, this event loop renews. The embedded Redis has no thread: it runs in this process, and a busy
@@ -101,9 +102,9 @@ export function startLeases(deps: Deps): Leases {
   };
   const renewHeld = async () => {
     work.begins();
-    if (!thread?.isRenewing()) renewed(await renewTables(redis, toStart, tables));
+    return thread?.isRenewing() ? 0 : renewed(await renewTables(redis, toStart, tables));
   };
-  const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
+  const stopRenewing = keepRenewing(leaseMs, renewHeld);
   const watch = watchForJumps(leaseMs);
   const sweeper = { ...deps, work: deps.metrics.work('lease_sweep') };
   const sweepNow = () => void sweepAll(sweeper, watch);
@@ -135,7 +136,7 @@ export function startLeases(deps: Deps): Leases {
     },
     waitSeconds: () => Math.min(Math.max(1, Math.ceil(usualMs / 2_000)), LONGEST_WAIT_SECONDS),
     close: async () => {
-      clearInterval(renewing);
+      stopRenewing();
       clearInterval(sweeping);
       guards.close();
       await thread?.close();
@@ -213,9 +214,11 @@ function startGuards(leaseMs: number, renewedMs: Float64Array) {
 /** How often guarded leases are checked, as a part of a lease. */
 const CHECK_PART_OF = 1 / 12;
 
-function renewalEnded(log: Logger, work: Work, partitions: number): void {
+/** @returns how many partitions did not answer */
+function renewalEnded(log: Logger, work: Work, partitions: number): number {
   if (partitions > 0) log.warn({ partitions }, 'leases not renewed');
   else work.succeeds();
+  return partitions;
 }
 
 type Sweeper = Deps & { readonly work: Work };
