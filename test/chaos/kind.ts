@@ -1,6 +1,7 @@
 import type { BillingProvider, startBillingProvider } from './billing-provider.ts';
 import type { Outcome } from './load.ts';
 import type { Random } from './random.ts';
+import type { Row } from './reckon.ts';
 
 /** Makes the calls of one lane, one after another. */
 export type Caller = {
@@ -9,7 +10,10 @@ export type Caller = {
 };
 
 /** A provider that keeps its own books. */
-export type Books = Pick<BillingProvider, 'billed' | 'url' | 'close'>;
+export type Books = Pick<BillingProvider, 'billed' | 'url' | 'close'> & {
+  /** The name in these books of the call that a row is about. Without it, the row's model. */
+  readonly nameOf?: (row: Row) => string;
+};
 
 /** How the calls of a load reach their provider. */
 export type Kind = {
@@ -18,6 +22,8 @@ export type Kind = {
   readonly lanes: number;
   readonly newCaller: () => Caller;
   readonly startProvider: (options: Parameters<typeof startBillingProvider>[0]) => Promise<Books>;
+  /** Microdollars of the limit for each second of load: most loads reach it near their end. */
+  readonly limitASecond: number;
   /** Variables of the services. */
   readonly env: Readonly<Record<string, string>>;
 };

@@ -26,6 +26,8 @@ type Books = {
   readonly billed: ReadonlyMap<string, Billed>;
   readonly rows: readonly Row[];
   readonly held: Samples['held'];
+  /** The provider's name for the call of a row. */
+  readonly nameOf?: ((row: Row) => string) | undefined;
 };
 
 /** All rows of a grant. */
@@ -40,10 +42,10 @@ export async function budgetOf(db: Database, budgetId: string) {
 }
 
 /** Holds ledger and provider against each other, call by call. */
-export function reckon({ billed, rows, held }: Books): Reckoning {
+export function reckon({ billed, rows, held, nameOf = modelOf }: Books): Reckoning {
   const violations: string[] = [];
   const byModel = new Map<string, Row[]>();
-  for (const row of rows) byModel.set(row.model ?? '', [...(byModel.get(row.model ?? '') ?? []), row]);
+  for (const row of rows) byModel.set(nameOf(row), [...(byModel.get(nameOf(row)) ?? []), row]);
   for (const [model, own] of byModel) {
     if (own.length > 1) violations.push(`${model}: ${own.length} rows in the ledger`);
     for (const row of own) {
@@ -64,6 +66,8 @@ export function reckon({ billed, rows, held }: Books): Reckoning {
     violations,
   };
 }
+
+const modelOf = ({ model }: Row): string => model ?? '';
 
 /** A call is cut if its gateway could not renew its place for too long, as when Redis is away. */
 const LOST_PLACE = 'limits_unavailable';

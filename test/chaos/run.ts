@@ -2,14 +2,14 @@ import { parseArgs } from 'node:util';
 import { concurrentCalls } from './concurrent.ts';
 import { DISASTERS } from './disasters.ts';
 import type { Kind } from './kind.ts';
-import { POSTS, SOCKETS } from './kinds.ts';
+import { KINDS, POSTS } from './kinds.ts';
 import type { Struck } from './strike.ts';
 import { canStrike, openDisasters, tellConcurrent, tellStruck } from './strike-all.ts';
 
 /**
- * `npx tsx test/chaos/run.ts [--seconds N] [--seed S] [--only NAME] [--sockets]`: prints figures; fails if a limit or the
- * ledger did not hold. `--only` leaves out all disasters but those with NAME in theirs, and the calls at once. With `--sockets` the calls are turns
- * of sockets.
+ * `npx tsx test/chaos/run.ts [--seconds N] [--seed S] [--only NAME] [--kind posts|sockets|realtime]`: prints figures; fails if a limit or
+ * the ledger did not hold. `--only` leaves out all disasters but those with NAME in theirs, and the calls at once. The calls of `sockets` and
+ * `realtime` are turns of sockets.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -17,12 +17,12 @@ async function main(): Promise<void> {
       seconds: { type: 'string', default: '10' },
       seed: { type: 'string' },
       only: { type: 'string' },
-      sockets: { type: 'boolean', default: false },
+      kind: { type: 'string', default: 'posts' },
     },
   });
   const seed = Number(values.seed ?? Date.now() % 1_000_000);
   tell([`seed ${seed}`, '']);
-  const kind = values.sockets ? SOCKETS : POSTS;
+  const kind = KINDS[values.kind] ?? POSTS;
   let wrong = values.only === undefined ? await together(seed) : 0;
   if (canStrike) wrong += await struck(kind, Number(values.seconds), seed, values.only ?? '');
   else tell(['skipped: what kills servers, for redis-server or postgres is not installed']);

@@ -14,29 +14,52 @@ const BROKEN: Outcome = {
 
 type Event = { readonly type: string; readonly status?: number; readonly error?: { readonly code?: string } };
 
-/** Calls as turns of a socket, and opens another one where the last has ended. */
-export function newSocketCaller(): Caller {
+/** The turns of a protocol. */
+type Turns = {
+  /** The query of its address. */
+  readonly query: string;
+  /** The event that begins a turn of random size, of a call of this name. */
+  readonly create: (name: string, random: Random) => object;
+  /** The last event of a turn. */
+  readonly last: string;
+};
+
+export const RESPONSES_TURNS: Turns = {
+  query: '',
+  create: (model, random) => ({
+    type: 'response.create',
+    model,
+    input: 'x'.repeat(random.int(1, 1_500)),
+    max_output_tokens: random.int(16, 2_000),
+  }),
+  last: 'response.completed',
+};
+
+/** All turns are of one model, so its provider tells them apart by the name that it finds in their metadata. */
+export const REALTIME_TURNS: Turns = {
+  query: '?model=gpt-realtime',
+  create: (name, random) => ({
+    type: 'response.create',
+    response: { metadata: { call: name }, max_output_tokens: random.int(16, 2_000) },
+  }),
+  last: 'response.done',
+};
+
+/** Callers that call as turns of a socket, and open another one where the last has ended. */
+export const socketCallers = (turns: Turns) => (): Caller => {
   let socket: WebSocket | undefined;
   return {
     call: async (url, model, random) => {
       if (socket?.readyState !== WebSocket.OPEN) {
-        const opened = await open(url);
+        const opened = await open(`${url}${turns.query}`);
         if (!(opened instanceof WebSocket)) return opened;
         socket = opened;
       }
-      return turn(socket, randomTurn(model, random));
+      return turn(socket, turns.create(model, random), turns.last);
     },
     close: () => socket?.terminate(),
   };
-}
-
-/** A response of random size. */
-const randomTurn = (model: string, random: Random) => ({
-  type: 'response.create',
-  model,
-  input: 'x'.repeat(random.int(1, 1_500)),
-  max_output_tokens: random.int(16, 2_000),
-});
+};
 
 /** Opens a socket. Resolves with the outcome of a handshake that is refused. */
 function open(url: string): Promise<WebSocket | Outcome> {
@@ -54,7 +77,7 @@ function open(url: string): Promise<WebSocket | Outcome> {
 }
 
 /** Makes one turn. Resolves with its end, or as broken if the socket ends before. */
-function turn(socket: WebSocket, event: object): Promise<Outcome> {
+function turn(socket: WebSocket, event: object, last: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const end = (outcome: Outcome) => {
       socket.off('message', heard).off('close', broken);
@@ -63,7 +86,7 @@ function turn(socket: WebSocket, event: object): Promise<Outcome> {
     const broken = () => end(BROKEN);
     const heard = (said: Buffer) => {
       const { type, status = 0, error } = JSON.parse(said.toString()) as Event;
-      if (type === 'response.completed') end({ ...BROKEN, status: 200, bytes: said });
+      if (type === last) end({ ...BROKEN, status: 200, bytes: said });
       if (type === 'error') end({ ...BROKEN, status, code: error?.code, bytes: said });
     };
     socket.on('message', heard).once('close', broken);

@@ -1,26 +1,40 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DISASTERS } from './disasters.ts';
-import { SOCKETS } from './kinds.ts';
+import { REALTIME, SOCKETS } from './kinds.ts';
 import { canStrike, type Disasters, openDisasters } from './strike-all.ts';
 
 // Makes servers of its own to kill: where servers are to be used at all, and their programs are here.
 const wanted = canStrike && Boolean(process.env.TEST_DATABASE_URL);
 
-const STRIKES = [
-  'gateways killed',
-  'issuer killed',
-  'Redis killed (appendfsync everysec)',
-  'Redis fails over to a lagging replica',
+/** Realtime has what its protocol may change: the ends of its turns. */
+const STRUCK = [
+  {
+    protocol: 'Responses',
+    kind: SOCKETS,
+    strikes: [
+      'gateways killed',
+      'issuer killed',
+      'Redis killed (appendfsync everysec)',
+      'Redis fails over to a lagging replica',
+    ],
+  },
+  {
+    protocol: 'Realtime',
+    kind: REALTIME,
+    strikes: ['gateways killed', 'Redis killed (appendfsync everysec)'],
+  },
 ];
 
-describe.skipIf(!wanted)('turns of random cost on a hundred sockets with one cost_limit', () => {
+const titled = 'turns of random cost on many sockets of $protocol with one cost_limit';
+
+describe.skipIf(!wanted).each(STRUCK)(titled, ({ kind, strikes }) => {
   let disasters: Disasters;
   beforeAll(async () => {
-    disasters = await openDisasters(2, 20_261_129, SOCKETS);
+    disasters = await openDisasters(2, 20_261_129, kind);
   });
   afterAll(() => disasters.close());
 
-  test.each(DISASTERS.filter(({ name }) => STRIKES.includes(name)))(
+  test.each(DISASTERS.filter(({ name }) => strikes.includes(name)))(
     '$name: the cap holds, the ledger has every turn once, and all places come free',
     async (disaster) => {
       const { kills, violations, reckoning, samples } = await disasters.strike(disaster);

@@ -15,8 +15,6 @@ export const canStrike = hasRedisServer && hasPostgres;
 const CALLS_A_SECOND = 1_200;
 /** A load goes on until its disaster is over; for about so many seconds there are models. */
 const OVERTIME_SECONDS = 5;
-/** Microdollars of the limit for each second of load: most loads reach it near their end. */
-const LIMIT_A_SECOND = 2_000_000;
 
 /** One world, to be struck again and again. */
 export type Disasters = {
@@ -38,7 +36,7 @@ export async function openDisasters(seconds: number, seed: number, kind: Kind = 
   return {
     strike: (disaster) => {
       const from = DISASTERS.indexOf(disaster) * most;
-      const limit = disaster.limit ?? LIMIT_A_SECOND * seconds;
+      const limit = disaster.limit ?? kind.limitASecond * seconds;
       return strike({ world, kind, provider, disaster, seconds, limit, seed: seed + from, from, most });
     },
     close: async () => {

@@ -95,7 +95,7 @@ export async function strike(options: Options): Promise<Struck> {
   const billed = new Map(
     [...provider.billed].filter(([model]) => model >= modelName(from) && model < modelName(from + most)),
   );
-  const reckoning = reckon({ billed, rows, held: samples.held });
+  const reckoning = reckon({ billed, rows, held: samples.held, nameOf: provider.nameOf });
   const budget = await budgetOf(world.db, ref.budgetIds[0] ?? '');
   const [figures] = await readFigures(world.redis, ref);
   const { activeCalls: active = 0 } = figures ?? {};
