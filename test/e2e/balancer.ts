@@ -10,13 +10,16 @@ import { codeIn } from '../docs/fences.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 
+/** Sockets outlive a worker's settings, so none waits for its end. */
+type Staying = 'sockets stay';
+
 /** A load balancer in a process of its own. */
 export type Balancer = {
   readonly url: string;
   /** Takes the gateway at this port out before it stops, if the load balancer does not see that by itself. */
-  readonly leaves: (port: string) => Promise<void>;
+  readonly leaves: (port: string, stay?: Staying) => Promise<void>;
   /** Resolves when it sends requests to the gateway at this port again. */
-  readonly sees: (port: string) => Promise<void>;
+  readonly sees: (port: string, stay?: Staying) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
@@ -41,32 +44,41 @@ export async function startBalancer(
   const conf = (dir: string) => nginxConf(dir, port, ports);
   const nginx = await runBalancer(name, program, conf, `${url}/healthz`);
   const [, takeOut = '', putBack = ''] = codeInGuide();
-  const run = (commands: string, gateway: string) => reloadNginx(nginx, commands, gateway);
+  const run = (commands: string, gateway: string, stay?: Staying) =>
+    reloadNginx(nginx, commands, gateway, stay);
   return {
     url,
     close: nginx.close,
-    leaves: (gateway) => run(takeOut, gateway),
-    sees: async (gateway) => {
+    leaves: (gateway, stay) => run(takeOut, gateway, stay),
+    sees: async (gateway, stay) => {
       await isReady(gateway);
-      await run(putBack, gateway);
+      await run(putBack, gateway, stay);
     },
   };
 }
 
-/** Runs commands of the guide for a gateway, and waits until the worker with the old settings has ended. */
-async function reloadNginx({ file, dir, child }: Running, commands: string, port: string): Promise<void> {
+/** Runs commands of the guide for a gateway, and waits until there is a worker with the new settings, and the old one has ended. */
+async function reloadNginx(
+  { file, dir, child }: Running,
+  commands: string,
+  port: string,
+  stay?: Staying,
+): Promise<void> {
   const [sed = '', reload] = commands.trim().split('\n');
   expect(reload).toBe('nginx -s reload');
   const own = sed.replace('10.0.0.1:8788', `127.0.0.1:${port}`).replace(GUIDE_FILE, file);
   const before = readFileSync(file, 'utf8');
-  const ended = () =>
-    readFileSync(join(dir, 'error.log'), 'utf8').match(/worker process \d+ exited/g)?.length;
-  const workers = ended();
+  const logged = (text: RegExp) => readFileSync(join(dir, 'error.log'), 'utf8').match(text)?.length;
+  const [begun, ended] = [logged(BEGUN), logged(ENDED)];
   execFileSync('sh', ['-c', own]);
   expect(readFileSync(file, 'utf8')).not.toBe(before);
   child.kill('SIGHUP');
-  await eventually(async () => ended() !== workers);
+  await eventually(async () => logged(BEGUN) !== begun);
+  if (!stay) await eventually(async () => logged(ENDED) !== ended);
 }
+
+const BEGUN = /start worker process \d+/g;
+const ENDED = /worker process \d+ exited/g;
 
 export type ComposeProxy = Balancer & {
   /** Whether it uses each of the two gateways. */
