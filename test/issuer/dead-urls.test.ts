@@ -250,6 +250,76 @@ describe('a URL that a call can use is issued with a cost_limit', () => {
   });
 });
 
+/** The config of a URL whose sockets no holder could use, and the field at fault. */
+const NO_SOCKET: readonly (readonly [
+  path: string | readonly string[],
+  field: string,
+  says: RegExp,
+  config: object,
+])[] = [
+  [
+    '/v1/realtime',
+    'tools',
+    /session\.tools\[0\]: the API calls remote MCP servers/,
+    { tools: [{ type: 'mcp' }] },
+  ],
+  ['/v1/realtime', 'tools', /session\.tools: is not a list/, { prompt: null, tools: 'f' }],
+  ['/v1/realtime', 'voice', /session\.voice: the cost of this field is not known/, { voice: 'marin' }],
+  ['/v1/realtime', 'a.b', /session\.a\.b: the cost of this field/, { 'a.b': 1 }],
+  ['/v1/realtime', 'prompt', /stored prompt/, { instructions: 'x', prompt: { id: 'p' } }],
+  ['/v1/realtime', 'type', /another kind of session/, { type: 'transcription' }],
+  ['/v1/realtime', 'metadata', /session\.metadata: the cost of this field/, { metadata: { a: 'b' } }],
+  ['/v1/realtime', 'audio', /session\.audio\.input: is null/, { audio: { input: null } }],
+  [
+    '/v1/realtime',
+    'audio',
+    /session\.audio\.input\.turn_detection\.type: is another kind/,
+    { audio: { input: { turn_detection: { type: 'x' } } } },
+  ],
+  ['/v1/realtime', 'model', /is not the name of a model/, { model: '' }],
+  ['/v1/realtime', 'model', /is not the name of a model/, { model: 5 }],
+  [['/v1/responses', '/v1/realtime'], 'voice', /no socket on \/v1\/realtime/, { voice: 'marin' }],
+  ['/v1/responses', 'type', /is a field of the event/, { type: 'response.create' }],
+  ['/v1/responses', 'stream_id', /is a field of the event/, { stream_id: null }],
+  ['/v1/responses', 'generate', /is a field of the event/, { model: 'gpt-4.1', generate: false }],
+  ['/v1/responses', 'background', /is not supported over a socket/, { background: true }],
+  [['/v1/chat/completions', '/v1/responses'], 'background', /no socket on/, { background: true }],
+];
+
+describe.each(NO_SOCKET)('sockets on %j whose config has %s (%s)', (path, field, says, config) => {
+  const asked = { path, sockets: true };
+
+  test('are refused by the field, whoever sets it', async () => {
+    expect(refused(await ask({ ...asked, config }), 'invalid_request', `config.${field}`)).toMatch(says);
+    const { id } = await createVirtualKey(stack, { config });
+    const { client_api_key: _, ...others } = least;
+    const body = { ...others, ...asked, virtual_key: id };
+    expect(refused(await send(stack, { body }), 'invalid_request', 'virtual_key')).toMatch(says);
+    const policy = { config };
+    const made = await send(stack, {
+      path: '/v1/api-keys',
+      body: { name: 'k', scopes: ['presign'], policy },
+    });
+    const { key: apiKey } = JSON.parse(made.text) as { key: string };
+    const sent = await send(stack, { apiKey, body: { ...least, ...asked } });
+    expect(refused(sent, 'invalid_request', `config.${field}`)).toMatch(says);
+  });
+});
+
+test.each<[string, object]>([
+  ['a config of a session', { config: { max_tokens: 9, audio: { output: { voice: 'marin' } } } }],
+  ['null in place of a model and of a field', { config: { model: null, prompt: null } }],
+  [
+    'a config that a socket of a pattern cannot have',
+    { path: ['/v1/responses', '/v1/*'], config: { top_p: 1 } },
+  ],
+  ['the settings of a stream', { path: '/v1/responses', config: { stream: true, background: false } }],
+  ['a config of calls alone', { path: '/v1/responses', config: { background: true }, sockets: false }],
+])('sockets are issued with %s', async (_what, fields) => {
+  const sent = await ask({ path: '/v1/realtime', sockets: true, ...fields });
+  expect(sent.status, sent.text).toBe(200);
+});
+
 test('the first path is named if each of several is dead, and one that is not keeps the URL', async () => {
   const path = ['/v1/audio/transcriptions', '/v1/audio/translations'];
   refused(await ask({ path, ...limit }), 'invalid_request', 'path[0]');

@@ -384,9 +384,15 @@ describe('a session', () => {
     holder.socket.close();
   });
 
-  test('with a config that no session can have is refused', async () => {
-    const { url } = await issue({ config: { tools: [{ type: 'mcp', server_url: 'https://x' }] } });
-    expect(await refusedBy(url)).toMatchObject({ status: 400, code: 'invalid_request' });
+  test('with a config that no session can have is refused where its URL is issued, or by a pattern in its handshake', async () => {
+    const config = { tools: [{ type: 'mcp', server_url: 'https://x' }] };
+    await expect(issue({ config })).rejects.toThrow('config.tools: session.tools[0]: the API calls remote');
+    const { url } = await issue({ config, path: ['/v1/responses', '/v1/*'] });
+    expect(await refusedBy(url.replace('/v1/responses', '/v1/realtime'))).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+    });
+    expect(provider.sockets).toHaveLength(0);
   });
 
   test('is opened by no POST, which would open one that passes by the gateway', async () => {

@@ -22,6 +22,7 @@ export {
   spendOf,
 } from './dialect-of.ts';
 export type { Encoding, FreeCall } from './facts/fact.ts';
+export { SOCKET_FIELDS } from './facts/openai/responses.ts';
 export { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './facts/rates.ts';
 export type { JsonObject } from './json.ts';
 export { BUNDLED_KNOWLEDGE, type Knowledge, readKnowledge } from './knowledge/knowledge.ts';
@@ -30,11 +31,15 @@ export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
 export {
+  configuredSession,
   type GovernedSession,
   governSession,
+  isModelName,
+  openingSession,
   refusedItem,
   refusedResponse,
   responseFields,
+  sessionModel,
   worksByItself,
 } from './openai/realtime.ts';
 export {
@@ -85,3 +90,4 @@ export { type Doubt, type Reported, STATED_TWICE } from './usage/record.ts';
 export { statesTwice } from './usage/twice.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';
+export { whyNoSocket, whyNoTurn } from './why-no-socket.ts';

@@ -1,4 +1,4 @@
-import { applyConfig, dialectOf, socketOf } from '@presign/providers';
+import { dialectOf, isModelName, sessionModel, socketOf, whyNoTurn } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
 import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -28,17 +28,20 @@ export function protocolOf(
 ): Protocol | { readonly refusal: Refusal } {
   const { provider } = grant;
   const { path } = target;
-  if (socketOf(provider, path) === 'responses')
+  if (socketOf(provider, path) === 'responses') {
+    const dead = policy.config && whyNoTurn(policy.config);
+    if (dead) return { refusal: invalid(`config.${dead.field}`, dead.reason) };
     return { dialect: responsesDialect, target, query: cleanQuery(target.query) };
+  }
   const rules = hasRules(policy)
     ? deps.memory.rules.of(grant.id, dialectOf(provider, path), () => policy)
     : NO_RULES;
   const asked = modelIn(cleanQuery(target.query));
   if ('refusal' in asked) return asked;
-  const fixed = rules.config && applyConfig(rules.config, { path, body: {} }).body.model;
+  const fixed = sessionModel(rules.config, path);
   const model = fixed ?? asked.model;
-  if (typeof model !== 'string' || model === '')
-    return { refusal: badQuery('model', 'the query must name it, as ?model=gpt-realtime') };
+  if (!isModelName(model))
+    return { refusal: invalid('model', 'the query must name it, as ?model=gpt-realtime') };
   if (rules.models?.has(model) === false) {
     const allowed = rules.models.all;
     const message = `model: ${briefly(model)} is not allowed. This URL allows ${allowed.length === 1 ? 'the model' : 'the models'} ${briefly(allowed.join(', '))}.`;
@@ -64,11 +67,11 @@ export function protocolOf(
 function modelIn(query: string): { readonly model: string | undefined } | { readonly refusal: Refusal } {
   const params = [...new URLSearchParams(query)];
   const stray = params.find(([name]) => name !== 'model')?.[0];
-  if (stray !== undefined) return { refusal: badQuery(briefly(stray), 'only `model` may be in the query') };
-  return params.length > 1 ? { refusal: badQuery('model', 'expected it once') } : { model: params[0]?.[1] };
+  if (stray !== undefined) return { refusal: invalid(briefly(stray), 'only `model` may be in the query') };
+  return params.length > 1 ? { refusal: invalid('model', 'expected it once') } : { model: params[0]?.[1] };
 }
 
-const badQuery = (param: string, problem: string): Refusal => ({
+const invalid = (param: string, problem: string): Refusal => ({
   code: 'invalid_request',
   param,
   message: `${param}: ${problem}.`,

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import {
-  applyConfig,
+  configuredSession,
   type GovernedSession,
   governSession,
   isOneModel,
+  openingSession,
   type PricesAt,
   type Provider,
   refusedResponse,
@@ -77,11 +78,7 @@ export class RealtimeDialect implements SocketDialect {
 
   /** Opens a session. Refuses it if no session can have the config of its URL. */
   static open(session: RealtimeSession): RealtimeDialect | { readonly refusal: Refusal } {
-    const first = configured(session, {
-      type: 'realtime',
-      audio: { input: { transcription: null, turn_detection: { type: 'server_vad' } } },
-    });
-    const governed = governSession(first);
+    const governed = openingSession(session.rules.config, session.path);
     return 'unbounded' in governed
       ? { refusal: refusalOf(governed.unbounded) }
       : new RealtimeDialect(session, governed);
@@ -124,14 +121,14 @@ export class RealtimeDialect implements SocketDialect {
   /** Lays the config over a session, and keeps the API from beginning responses in it. */
   #update({ session, event_id: eventId }: JsonObject, label: string): Asked {
     if (!isJsonObject(session)) return refused(invalid('session', 'expected an object'), label);
-    const { model, rules } = this.#session;
+    const { model, rules, path } = this.#session;
     const stray = Object.keys(session).find(
       (field) => field !== 'type' && rules.fields?.has(field) === false,
     );
     if (stray !== undefined) return refused(fieldRefusal(`session.${stray}`, rules), label);
     if (session.model !== undefined && session.model !== model)
       return refused(invalid('session.model', `the model of this socket is ${model}`), label);
-    const governed = governSession(configured(this.#session, session));
+    const governed = governSession(configuredSession(rules.config, path, session));
     if ('unbounded' in governed) return refused(refusalOf(governed.unbounded), label);
     this.#note(governed.session, governed.answers);
     return { is: 'free', frame: eventOf('session.update', eventId, { session: governed.session }) };
@@ -296,14 +293,6 @@ function heardDone<T extends Running>(response: unknown, running: readonly T[]):
   const id = isJsonObject(response) ? response.id : undefined;
   const turn = running.find(({ responseId }) => responseId !== undefined && responseId === id);
   return turn ? { is: 'over', turn } : { is: 'stray' };
-}
-
-/** A session with the config of the URL laid over it. Its model is in the address of the socket. */
-function configured({ rules, path }: RealtimeSession, session: JsonObject): JsonObject {
-  const { model: _, ...body } = rules.config
-    ? applyConfig(rules.config, { path, body: session }).body
-    : session;
-  return body;
 }
 
 const eventOf = (type: string, eventId: unknown, rest: object): Buffer =>

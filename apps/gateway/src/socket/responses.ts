@@ -1,3 +1,4 @@
+import { SOCKET_FIELDS } from '@presign/providers';
 import type { JsonObject, Refusal } from '@presign/schema';
 import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
 import { NameTree, namesJudge } from '../json/names.ts';
@@ -14,7 +15,7 @@ import { lookFor, MOST, readEvent, textAt } from './event.ts';
 
 const LANE = /^[\w.:-]{1,128}$/;
 /** Fields that only the event has. No other spelling of them passes. */
-const OWN = ['type', 'stream_id', 'generate'] as const;
+const OWN = SOCKET_FIELDS.names;
 const NAMES = new NameTree(OWN.map((name) => [name]));
 
 /**

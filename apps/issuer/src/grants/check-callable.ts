@@ -9,6 +9,7 @@ import {
   slashedIdsOf,
   strayPath,
   whyDead,
+  whyNoSocket,
   whyUncounted,
 } from '@presign/providers';
 import { briefly, isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
@@ -98,6 +99,18 @@ export function checkConfig({ provider, request }: Asked, config: Config): void 
     param,
     `${where} the path ${matches.path} could never be called; allow the path that has the model in it.`,
   );
+}
+
+/** Refuses `sockets` with a path whose sockets could not have the config. */
+export function checkSocketConfig({ provider, request }: Asked, config: Config): void {
+  if (!request.sockets || config === null) return;
+  for (const path of request.path) {
+    const dead = whyNoSocket(provider, path, config);
+    if (dead === undefined) continue;
+    const param = nameInConfig(request, dead.field);
+    const of = param === 'virtual_key' ? `${dead.field} of its config: ` : '';
+    throw refused(param, `${of}${dead.reason}, so no socket on ${path} would be of use.`);
+  }
 }
 
 /** Refuses a URL with a path on which no call could use one of its models. */

@@ -25,6 +25,7 @@ import {
   checkKey,
   checkModels,
   checkPaths,
+  checkSocketConfig,
   checkSockets,
   checkSpending,
   checkTokens,
@@ -191,6 +192,7 @@ export async function writeGrant(
   checkConfig(issue, config);
   checkModels(issue, config);
   checkSockets(issue);
+  checkSocketConfig(issue, config);
   const drawn = { budgetId: virtualKey?.budgetId, sharedIds: shared.sharedIds };
   const limited = {
     cost: virtualKey?.costLimited || shared.costLimited,

@@ -13,6 +13,8 @@ import {
 } from '../bounds/allow-list.ts';
 import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
+import { applyConfig } from '../config/apply-config.ts';
+import type { CompiledConfig } from '../config/compile-config.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import * as LISTS from '../facts/openai/realtime.ts';
 import { isJsonObject, type JsonObject, readObject, textOf } from '../json.ts';
@@ -144,6 +146,34 @@ export function governSession(session: JsonObject): GovernedSession | { readonly
       : undefined;
   return { session: { ...session, audio: { ...audio, input: governed } }, answers };
 }
+
+/** A session with the config of a URL laid over it. Its model is in the address of the socket. */
+export function configuredSession(
+  config: CompiledConfig | undefined,
+  path: string,
+  session: JsonObject,
+): JsonObject {
+  const { model: _, ...laid } = config ? applyConfig(config, { path, body: session }).body : session;
+  return laid;
+}
+
+/** The session that a socket is opened with. Unbounded: no session can have the config of the URL. */
+export const openingSession = (
+  config: CompiledConfig | undefined,
+  path: string,
+): ReturnType<typeof governSession> => governSession(configuredSession(config, path, OPENING));
+
+const OPENING: JsonObject = {
+  type: 'realtime',
+  audio: { input: { transcription: null, turn_detection: { type: 'server_vad' } } },
+};
+
+/** The model that a config sets for sessions. Null or undefined: the holder names it. */
+export const sessionModel = (config: CompiledConfig | undefined, path: string): unknown =>
+  config && applyConfig(config, { path, body: {} }).body.model;
+
+/** Whether a value names a model. */
+export const isModelName = (model: unknown): model is string => typeof model === 'string' && model !== '';
 
 /** A part that is null in place of the settings by which the API begins no response. */
 function vaguePart({ audio }: JsonObject): string | undefined {

@@ -281,3 +281,10 @@ export const FREE_ACTIONS: Names = {
   date: '2026-11-26',
   names: ['open_page', 'find_in_page'],
 };
+
+/** Fields of `response.create` on a socket that no body has. */
+export const SOCKET_FIELDS = {
+  source: '`openai` 7.59, resources/responses, ResponsesClientEvent',
+  date: '2026-11-29',
+  names: ['type', 'stream_id', 'generate'],
+} as const satisfies Names;
