@@ -277,7 +277,8 @@ describe('bounds', () => {
     const url = (await issue({ cost_limit: 100_000 })).url.replace(stack.gatewayUrls[0] ?? '', other);
     const holder = await openSocket(url);
     holder.send({ ...CREATE, input: 'x'.repeat(3_000) });
-    expect(await holder.closed).toMatchObject({ code: 1009 });
+    expect(await holder.next('error')).toMatchObject({ status: 413, ...code('body_too_large') });
+    expect(await holder.closed).toEqual({ code: 1009, reason: 'body_too_large' });
     provider.serve = (event, { socket }) => socket.send(JSON.stringify({ ...event, x: 'x'.repeat(3_000) }));
     const second = await openSocket(url);
     second.send(CREATE);

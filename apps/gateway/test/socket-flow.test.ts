@@ -50,8 +50,8 @@ async function start(taker: Partial<Taker> = {}) {
     take: async (frame) => void taken.push(frame),
     passes: () => false,
     hear: () => {},
-    noRoom: () => {},
-    full: () => {},
+    refuse: () => {},
+    unread: () => {},
     ...taker,
   };
   const sides = { holder: holder.own, upstream: upstream.own };

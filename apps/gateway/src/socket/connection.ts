@@ -14,7 +14,7 @@ import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
 import { reportRefused } from './report-refused.ts';
 import { Strays } from './strays.ts';
-import { beginTurn, chargeUnasked, KEY_ROTATED, NO_ROOM, type SocketOf, type Turn } from './turn.ts';
+import { beginTurn, chargeUnasked, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
 
 type Why = Extract<Sent, { is: 'broken' }>['why'];
 
@@ -97,24 +97,23 @@ export class Connection implements Taker {
     this.endWith({ code: 1001, refusal: STOPPING });
   }
 
-  noRoom(frame: Buffer): void {
-    this.#refuseRoom(() => this.#own.dialect.labelOf(frame));
+  refuse(refusal: Refusal, frame: Buffer): void {
+    this.#refuseSafely(refusal, () => this.#own.dialect.labelOf(frame));
   }
 
-  #refuseRoom(label: () => string): void {
+  readonly unread = (end: End): void => {
+    this.#refuseSafely(end.refusal, () => '');
+    this.endWith(end);
+  };
+
+  /** Refuses a message from where an error would reach nothing of this socket. */
+  #refuseSafely(refusal: Refusal, label: () => string): void {
     try {
-      if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(NO_ROOM, label());
+      if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(refusal, label());
     } catch (error) {
       this.#failedHere(error as Error);
     }
   }
-
-  /** It is read no further. */
-  readonly full = (): void => {
-    this.#flow.stopReading();
-    this.#refuseRoom(() => '');
-    this.endWith({ code: 1013, refusal: NO_ROOM });
-  };
 
   #passed(which: Deadline): void {
     if (which === 'expired') this.endWith({ code: 4401, refusal: { code: 'token_expired' } });

@@ -22,6 +22,7 @@ export const STOPPING: Refusal = {
   message: 'This gateway is stopping. Open another socket.',
   retryAfterSeconds: 1,
 };
+export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 /** Turns that one socket may have under way. */
 export const MOST_TURNS = 32;
 export const MANY_TURNS: Refusal = {

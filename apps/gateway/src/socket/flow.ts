@@ -1,6 +1,9 @@
+import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
 import type { BodyMemory } from '../share/body-memory.ts';
 import { msOfWork, type QuotaOwner, type ReadQuota } from '../share/read-quota.ts';
+import { type End, NO_ROOM } from './end.ts';
+import { watchExcess } from './framing.ts';
 import { Unfinished } from './unfinished.ts';
 
 /** So many bytes may wait for a peer before the other one is paused. */
@@ -30,10 +33,10 @@ export type Taker = {
   readonly passes: (frame: Buffer) => boolean;
   /** Takes a message of the upstream. */
   readonly hear: (frame: Buffer) => void;
-  /** There is no memory for a message of the holder, which is dropped. */
-  readonly noRoom: (frame: Buffer) => void;
-  /** There is no memory for a message of the holder that is not whole yet. */
-  readonly full: () => void;
+  /** Refuses a message of the holder, which is dropped. */
+  readonly refuse: (refusal: Refusal, frame: Buffer) => void;
+  /** A message of the holder is not read to its end. */
+  readonly unread: (end: End) => void;
 };
 
 type FlowDeps = { readonly readQuota: ReadQuota; readonly bodyMemory: BodyMemory };
@@ -77,7 +80,11 @@ export class Flow {
         .on('error', ignore)
         .on('ping', (data: Buffer) => this.#pinged(side, data))
         .on('pong', () => this.#heardUnpaid(side, FRAME_WORK));
-    this.#unfinished = new Unfinished(holder, deps.bodyMemory, owner.id, taker.full);
+    this.#unfinished = new Unfinished(holder, deps.bodyMemory, owner.id, () => this.#full());
+    watchExcess(holder, (end) => {
+      deps.readQuota.take(owner, FRAME_WORK);
+      taker.unread(end);
+    });
     holder.on('message', (frame: Buffer, isBinary) => this.#got(frame, isBinary));
     upstream.on('message', (frame: Buffer) => {
       this.#missed.upstream = 0;
@@ -115,12 +122,6 @@ export class Flow {
     this.stop();
   }
 
-  /** Reads nothing more of the holder, for whose message there is no memory. */
-  stopReading(): void {
-    this.#isFull = true;
-    this.#sides.holder.pause();
-  }
-
   /** Asks both sides whether they are there. A side that has not answered before is ended. */
   beat(): void {
     this.#readOn();
@@ -141,6 +142,13 @@ export class Flow {
     clearTimeout(this.#wait);
     this.#owed = 0;
     this.#waited();
+  }
+
+  /** Reads nothing more of the holder, for whose message there is no memory. */
+  #full(): void {
+    this.#isFull = true;
+    this.#sides.holder.pause();
+    this.#taker.unread({ code: 1013, refusal: NO_ROOM });
   }
 
   /** Resumes each side that nothing keeps waiting. */
@@ -214,7 +222,7 @@ export class Flow {
   async #takeInRoom(frame: Buffer, isBinary: boolean): Promise<void> {
     const memory = this.#deps.bodyMemory.newReservation();
     memory.belongsTo(this.#owner.id);
-    if (!memory.reserve(frame.length)) return this.#taker.noRoom(frame);
+    if (!memory.reserve(frame.length)) return this.#taker.refuse(NO_ROOM, frame);
     try {
       await this.#taker.take(frame, isBinary);
     } finally {

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Writable } from 'node:stream';
 import type { Refusal } from '@presign/schema';
 import { WebSocket, WebSocketServer } from 'ws';
+import { tooLarge } from '../http/body.ts';
+import type { End } from './end.ts';
 
 /** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
 const MOST_FRAGMENTS = 256;
@@ -103,7 +105,11 @@ export function openClient(socket: Duplex, maxPayload: number): WebSocket {
 /** The part of `ws` that keeps a message until it is whole. */
 type Receiving = {
   readonly _socket: Duplex;
-  readonly _receiver: { readonly _bufferedBytes: number; readonly _fragments: readonly unknown[] };
+  readonly _receiver: Writable & {
+    readonly _maxPayload: number;
+    readonly _bufferedBytes: number;
+    readonly _fragments: readonly unknown[];
+  };
 };
 
 /** Calls `came` with the bytes of each chunk, and with whether `ws` keeps something of a message that is not whole yet. */
@@ -114,6 +120,31 @@ export function watchChunks(socket: WebSocket, came: (bytes: number, keeps: bool
     came(chunk.length, receiver._bufferedBytes > 0 || receiver._fragments.length > 0),
   );
 }
+
+/** Why `ws` closes a socket in the middle of a message that is well formed so far, by its own codes. */
+const EXCESS: Readonly<Record<string, 'bytes' | 'frames'>> = {
+  WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 'bytes',
+  WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 'bytes',
+  WS_ERR_TOO_MANY_BUFFERED_PARTS: 'frames',
+};
+
+/**
+ * Calls `tell` before `ws` closes a socket for a message of too many bytes or frames, so that something can be sent first. Frames that
+ * cannot be read end their socket without it.
+ */
+export function watchExcess(socket: WebSocket, tell: (end: End) => void): void {
+  const { _receiver: receiver } = socket as unknown as Receiving;
+  receiver.prependListener('error', ({ code = '' }: NodeJS.ErrnoException) => {
+    const excess = EXCESS[code];
+    if (excess === 'bytes') tell({ code: 1009, refusal: tooLarge({ maxBodyBytes: receiver._maxPayload }) });
+    else if (excess === 'frames') tell({ code: 1008, refusal: MANY_FRAMES });
+  });
+}
+
+const MANY_FRAMES: Refusal = {
+  code: 'invalid_request',
+  message: `The event came in more than ${MOST_FRAGMENTS} frames. Send it in fewer.`,
+};
 
 /** A code that an endpoint may send (RFC 6455 §7.4). */
 export const sendable = (code: number): boolean =>

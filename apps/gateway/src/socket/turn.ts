@@ -76,8 +76,6 @@ export async function beginTurn(
   }
 }
 
-export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
-
 type Beginning = {
   readonly report: CallReport;
   readonly requestId: string;
