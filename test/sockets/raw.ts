@@ -6,7 +6,7 @@ import { eventually } from '../harness/eventually.ts';
 export async function rawSocket(
   url: string,
 ): Promise<{ socket: Socket; got: () => Buffer; ended: Promise<void> }> {
-  const { hostname, port, pathname } = new URL(url);
+  const { hostname, port, pathname, search } = new URL(url);
   const socket = connect(Number(port), hostname);
   let got = Buffer.alloc(0);
   socket.on('data', (chunk: Buffer) => {
@@ -16,7 +16,7 @@ export async function rawSocket(
   const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
   const key = randomBytes(16).toString('base64');
   socket.write(
-    `GET ${pathname} HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
+    `GET ${pathname}${search} HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
   );
   await eventually(async () => got.includes('\r\n\r\n'));
   if (!got.toString('latin1').startsWith('HTTP/1.1 101'))

@@ -183,6 +183,10 @@ const create: ServeEvent = (provider, session, event, send) => {
   provider.run(response);
 };
 
+/** It has no items that a holder could name. */
+const unknownItem: ServeEvent = (_provider, session, event, send) =>
+  fail(session, event, 'item_not_found', send);
+
 const SERVES: Readonly<Record<string, ServeEvent>> = {
   'session.update': update,
   'input_audio_buffer.append': append,
@@ -196,9 +200,15 @@ const SERVES: Readonly<Record<string, ServeEvent>> = {
       previous_item_id: null,
     }),
   'response.create': create,
-  'response.cancel': (_provider, session, event) => {
+  'conversation.item.truncate': unknownItem,
+  'conversation.item.delete': unknownItem,
+  'conversation.item.retrieve': unknownItem,
+  'response.cancel': (_provider, session, event, send) => {
     const { response_id: id } = event;
-    for (const response of session.running.values())
-      if (id === undefined ? response.isDefault : response.id === id) response.end('cancelled');
+    const meant = [...session.running.values()].filter((each) =>
+      id === undefined ? each.isDefault : each.id === id,
+    );
+    if (meant.length === 0) fail(session, event, 'response_cancel_not_active', send);
+    for (const response of meant) response.end('cancelled');
   },
 };

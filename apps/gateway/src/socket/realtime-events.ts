@@ -3,39 +3,56 @@ import { briefly, type JsonObject } from '@presign/schema';
 
 /** The events of a holder of a Realtime session, and their fields (`openai` 7.59, RealtimeClientEvent, read on 2026-11-29). */
 
-/** Events that start no work which is billed, apart from `session.update`. */
-const FREE: Readonly<Record<string, readonly string[]>> = {
-  'input_audio_buffer.append': ['audio'],
-  'input_audio_buffer.commit': [],
-  'input_audio_buffer.clear': [],
-  'conversation.item.create': ['previous_item_id', 'item'],
-  'conversation.item.delete': ['item_id'],
-  'conversation.item.retrieve': ['item_id'],
-  'conversation.item.truncate': ['item_id', 'content_index', 'audio_end_ms'],
-  'response.cancel': ['response_id'],
-};
+/** The kind of a field's value. `unknown`: it may be anything, and is judged by itself. */
+type FieldType = 'text' | 'number' | 'text or nothing' | 'unknown';
+type Fields = Readonly<Record<string, FieldType>>;
 
-const FIELDS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries({ ...FREE, 'session.update': ['session'], 'response.create': ['response'] }).map(
-    ([type, fields]) => [type, new Set(['type', 'event_id', ...fields])],
-  ),
+/** Events that start no work which is billed, apart from `session.update`. */
+const FREE: Readonly<Record<string, Fields>> = {
+  'input_audio_buffer.append': { audio: 'text' },
+  'input_audio_buffer.commit': {},
+  'input_audio_buffer.clear': {},
+  'conversation.item.create': { previous_item_id: 'text or nothing', item: 'unknown' },
+  'conversation.item.delete': { item_id: 'text' },
+  'conversation.item.retrieve': { item_id: 'text' },
+  'conversation.item.truncate': { item_id: 'text', content_index: 'number', audio_end_ms: 'number' },
+  'response.cancel': { response_id: 'text or nothing' },
+};
+const GOVERNED: Readonly<Record<string, Fields>> = {
+  'session.update': { session: 'unknown' },
+  'response.create': { response: 'unknown' },
+};
+const OF_ALL: Fields = { type: 'text', event_id: 'text or nothing' };
+
+const FIELDS: ReadonlyMap<string, ReadonlyMap<string, FieldType>> = new Map(
+  Object.entries({ ...FREE, ...GOVERNED }).map(([type, fields]) => [
+    type,
+    new Map(Object.entries({ ...OF_ALL, ...fields })),
+  ]),
 );
 
 export const isFreeEvent = (type: unknown): boolean => typeof type === 'string' && Object.hasOwn(FREE, type);
 
-/** Why an event is not sent on: it is not known, or has a field that its kind has not. */
+/** Why an event is not sent on: it is not known, has a field that its kind has not, or one of another type. */
 export function problemOf(
   event: JsonObject,
 ): { readonly param: string; readonly reason: string } | undefined {
-  const { type, event_id: eventId, item } = event;
+  const { type, item } = event;
   const fields = typeof type === 'string' ? FIELDS.get(type) : undefined;
   if (!fields) return { param: 'type', reason: `this socket does not take ${named(type)}` };
   const stray = Object.keys(event).find((field) => !fields.has(field));
   if (stray !== undefined) return { param: stray.slice(0, NAME_MAX), reason: `${type} has no such field` };
-  if (eventId !== undefined && typeof eventId !== 'string')
-    return { param: 'event_id', reason: 'expected a text' };
+  for (const [field, of] of fields)
+    if (!HAS[of](event[field])) return { param: field, reason: `expected a ${of}` };
   return type === 'conversation.item.create' ? refusedItem(item) : undefined;
 }
+
+const HAS: Readonly<Record<FieldType, (value: unknown) => boolean>> = {
+  text: (value) => typeof value === 'string',
+  number: (value) => typeof value === 'number',
+  'text or nothing': (value) => value === null || ['string', 'undefined'].includes(typeof value),
+  unknown: () => true,
+};
 
 const NAME_MAX = 64;
 

@@ -62,29 +62,34 @@ const isOwn = (name: string): name is (typeof OWN)[number] => (OWN as readonly s
 
 type OwnFields = Partial<Record<(typeof OWN)[number], unknown>>;
 
-/** The values of the event's own fields. */
+/** The values of the event's own fields. Refuses what is no object, and members around which there is more than its commas and braces. */
 function ownFields(
   frame: Buffer,
   { members }: Scan,
 ): { readonly fields: OwnFields } | { readonly refusal: Refusal } {
-  if (!isBraced(frame)) return { refusal: readJson(frame) ? NO_OBJECT : NO_JSON };
+  if (!isOneObject(frame, members)) return { refusal: readJson(frame) ? NO_OBJECT : NO_JSON };
   const fields: OwnFields = {};
-  for (const { name, valueAt, end } of members) {
+  for (const { name, at, end } of members) {
     if (!isOwn(name)) continue;
-    const read = readJson(frame.subarray(valueAt, end));
+    const read = readJson(Buffer.concat([OPEN, frame.subarray(at, end), CLOSE]));
     if (!read) return { refusal: NO_JSON };
-    fields[name] = read.value;
+    fields[name] = (read.value as OwnFields)[name];
   }
   return { fields };
 }
 
-/** Whether it begins and ends as an object. */
-const isBraced = (frame: Buffer): boolean => {
-  const [first, last] = [frame.subarray(0, 64), frame.subarray(-64)].map((part) =>
-    part.toString('latin1').trim(),
-  );
-  return first?.startsWith('{') === true && last?.endsWith('}') === true;
-};
+/** Whether a text is one object, if its members are JSON. A scan finds the members of a broken text as well. */
+function isOneObject(frame: Buffer, members: Scan['members']): boolean {
+  let [from, before] = [0, '{'];
+  for (const { at, end } of members) {
+    if (withoutSpace(frame, from, at) !== before) return false;
+    [from, before] = [end, ','];
+  }
+  return withoutSpace(frame, from, frame.length) === (members.length === 0 ? '{}' : '}');
+}
+
+const withoutSpace = (frame: Buffer, from: number, to: number): string =>
+  frame.toString('latin1', from, to).replaceAll(/[ \t\n\r]+/g, '');
 
 /** The body: the members that are not the event's own. */
 function bodyOf(frame: Buffer, { members }: Scan): Buffer {
