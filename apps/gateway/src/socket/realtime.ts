@@ -241,7 +241,7 @@ export class RealtimeDialect implements SocketDialect {
     const shown = Buffer.from(
       frame.toString().replaceAll(`"${turn.requestId}"`, () => JSON.stringify(turn.label || null)),
     );
-    const status = typeof error.type === 'string' ? STATUS[error.type] : undefined;
+    const status = STATUS.get(error.type);
     return status === undefined || turn.responseId !== undefined
       ? { is: 'failed', turn, shown }
       : { is: 'refused', turn, status, event, shown };
@@ -278,7 +278,10 @@ const mayDecide = lookFor([
 ]);
 
 /** The statuses of HTTP for errors by which the API surely begins no response. */
-const STATUS: Readonly<Record<string, number>> = { invalid_request_error: 400, rate_limit_error: 429 };
+const STATUS: ReadonlyMap<unknown, number> = new Map([
+  ['invalid_request_error', 400],
+  ['rate_limit_error', 429],
+]);
 
 function heardCreated<T extends Running>(response: unknown, running: readonly T[]): Heard<T> {
   const { id, metadata } = isJsonObject(response) ? response : ({} as JsonObject);
