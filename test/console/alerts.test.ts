@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
-import { addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
 import { type ConsoleStack, startConsole } from './console-stack.ts';
@@ -145,6 +145,54 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await firings.waitFor();
     expect(await firings.innerText()).toContain('$61.20');
     await expectGood();
+  });
+
+  test('a jump of spending is watched, and its form shows it again as it was made', async () => {
+    await ui.open('Alerts');
+    await press('Create an alert');
+    await dialog().getByLabel('Name').fill('Jump');
+    await dialog().getByLabel('Fires when').selectOption('spend_jump');
+    await dialog().getByLabel('Spend of').selectOption('hour');
+    const fields = [
+      [dialog().getByLabel(/^Times the mean of 7 days/), '4.5'],
+      [dialog().getByLabel('At least, in dollars'), '2.50'],
+    ] as const;
+    for (const [field, text] of fields) await field.fill(text);
+    await submit('Create');
+    await rowOf('Jump').waitFor();
+    expect(await rowOf('Jump').innerText()).toContain(
+      'Spend of an hour is 4.5 times the mean of 7 days, and at least $2.50',
+    );
+    const jump = (await stored()).find(({ name }) => name === 'Jump');
+    expect(jump?.condition).toMatchObject({
+      spend_jump: { window: 'hour', factor: 4.5, at_least: 2_500_000, time_zone: expect.stringMatching(/./) },
+    });
+    await press('Change Jump');
+    expect(await dialog().getByLabel('Spend of').inputValue()).toBe('hour');
+    for (const [field, text] of fields) expect(await field.inputValue()).toBe(text);
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+  });
+
+  test('are those of the own account alone, with its budgets and endpoints', async () => {
+    const other = await addAccount(stack);
+    const own = await openConsole(browser, stack);
+    await signIn(own, await addApiKey(stack, other.id, { scopes: ['admin'] }));
+    await own.open('Alerts');
+    const shown = own.page.getByRole('main');
+    await shown.getByText('Three to begin with').waitFor();
+    expect(await own.page.getByRole('table').count()).toBe(0);
+    await shown.getByRole('button', { name: 'Create an alert' }).click();
+    const form = own.page.getByRole('dialog').filter({ visible: true });
+    await form.getByLabel('Fires when').selectOption('budget');
+    await form.getByText('There is no budget yet.').waitFor();
+    expect(await form.getByLabel('Sent to').locator('option').count()).toBe(1);
+    // The address of an alert of the first account, which exists.
+    const [{ id, name } = { id: '', name: '' }] = await stored();
+    await own.page.goto(`${stack.consoleUrl}#/alerts/${id}`);
+    await own.page.getByRole('alert').first().waitFor();
+    for (const foreign of [name, '#ops', 'Team', '$61.20'])
+      expect(await shown.innerText()).not.toContain(foreign);
+    await own.page.context().close();
   });
 
   test('with the keyboard alone it is found by the search, changed and muted', async () => {

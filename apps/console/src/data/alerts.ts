@@ -18,6 +18,9 @@ export const WINDOWS = [
   ['hour', 'an hour'],
 ] as const;
 
+const windowOf = ({ window }: { readonly window: string }) =>
+  WINDOWS.find(([each]) => each === window)?.[1] ?? window;
+
 export const kindOf = (condition: Alert['condition']): Kind =>
   KINDS.map(([kind]) => kind).find((kind) => condition[kind] !== undefined) ?? 'spend';
 
@@ -25,9 +28,9 @@ export const kindOf = (condition: Alert['condition']): Kind =>
 export function inWords(condition: Alert['condition'], nameOfBudget: (id: string) => string): string {
   const { budget, spend, spend_jump: jump, errors } = condition;
   if (budget) return `${budget.percent} % of ${nameOfBudget(budget.budget)} is used`;
-  if (spend) return `Spend of a ${spend.window} reaches ${money(spend.amount)}`;
+  if (spend) return `Spend of ${windowOf(spend)} reaches ${money(spend.amount)}`;
   if (jump)
-    return `Spend of a ${jump.window} is ${jump.factor} times the mean of 7 days, and at least ${money(jump.at_least)}`;
+    return `Spend of ${windowOf(jump)} is ${jump.factor} times the mean of 7 days, and at least ${money(jump.at_least)}`;
   if (!errors) return '–';
   const calls = `${errors.calls} calls${errors.provider === undefined ? '' : ` of ${errors.provider}`}`;
   return `${errors.percent} % of at least ${calls} fail within ${errors.minutes} minutes`;
