@@ -75,7 +75,10 @@ export const row = (of: Reader, fields: Partial<LedgerRow> = {}): LedgerRow => (
 });
 
 /** Adds calls with the same fields, as one parameter: 20 for each of thousands would take seconds. */
-export async function addToLedger(stack: Pick<Stack, 'db'>, calls: readonly LedgerRow[]): Promise<void> {
+export async function addToLedger(
+  stack: { readonly db: Pick<Stack['db'], 'execute'> },
+  calls: readonly LedgerRow[],
+): Promise<void> {
   const column = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const rows = calls.map((call) =>
     Object.fromEntries(Object.entries(call).map(([field, value]) => [column(field), value])),

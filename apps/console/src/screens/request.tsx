@@ -1,11 +1,11 @@
-import type { CallWithRefunds } from '@presign/client';
+import type { Call, CallWithRefunds } from '@presign/client';
 import { count, duration, money, short } from '../data/format.ts';
 import { useCall, useSimilar } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/calls.tsx';
 import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/facts.tsx';
 import { hrefOf } from '../parts/place.ts';
-import { Table } from '../parts/table.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 
 /** One request: how it ended in words, when, what it cost line by line, the limit that it met, and calls like it. */
 export function RequestPage({ id }: { id: string }) {
@@ -67,12 +67,18 @@ function Similar({ id }: { id: string }) {
           rows={data.filter((call) => call.request_id !== id)}
           keyOf={keyOfCall}
           empty="None: the client has not repeated it."
-          columns={[...CALL_COLUMNS, ENDED]}
+          columns={[...CALL_COLUMNS, REPEATED, ENDED]}
         />
       )}
     </Answer>
   );
 }
+
+/** Above 0, the SDK has sent the call again, and its holder asked once. */
+const REPEATED: Column<Call> = { head: 'Repeated by the SDK', figure: true, cell: (call) => repeatsOf(call) };
+
+const repeatsOf = ({ retry_count: repeats }: Pick<Call, 'retry_count'>): string =>
+  repeats === null ? 'not stated' : count(repeats);
 
 const About = ({ call }: { call: CallWithRefunds }) => (
   <Facts
@@ -103,7 +109,7 @@ const About = ({ call }: { call: CallWithRefunds }) => (
         ? []
         : ([['Socket', `turn ${count(call.turn)} of ${short(call.connection)}`]] as const)),
       ['Uses', count(call.uses)],
-      ['Repeated by the SDK', call.retry_count === null ? 'not stated' : count(call.retry_count)],
+      ['Repeated by the SDK', repeatsOf(call)],
       ['Client', call.user_agent ?? 'not stated'],
       ['Price list', call.price_list ? `${call.price_list.source} ${call.price_list.id}` : '–'],
     ]}
