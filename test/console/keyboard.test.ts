@@ -4,11 +4,9 @@ import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { keyboardOf } from './by-hand.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
 import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
-
-/** Every element of a screen is reached with fewer presses of Tab. */
-const MOST_TABS = 150;
 
 describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
   let stack: ConsoleStack;
@@ -47,23 +45,8 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
 
   const press = (key: string) => ui.page.keyboard.press(key);
   const type = (text: string) => ui.page.keyboard.type(text);
-  /** The text of the focused element, or the label of a field. */
-  const focused = async () =>
-    String(
-      await ui.page.evaluate(
-        '(document.activeElement.labels?.[0] ?? document.activeElement).textContent.replace(/\\s+/g, " ").trim()',
-      ),
-    );
-  const fits = (text: string, name: string | RegExp) =>
-    typeof name === 'string' ? text === name : name.test(text);
-  /** Presses Tab until the element with this text has the focus. */
-  async function tabTo(name: string | RegExp): Promise<void> {
-    for (let step = 0; step < MOST_TABS; step++) {
-      await press('Tab');
-      if (fits(await focused(), name)) return;
-    }
-    throw new Error(`Tab does not reach ${name}`);
-  }
+  const focused = () => keyboardOf(ui.page).focused();
+  const tabTo = (name: string | RegExp) => keyboardOf(ui.page).tabTo(name);
   const activate = async (name: string | RegExp) => {
     await tabTo(name);
     await press('Enter');
