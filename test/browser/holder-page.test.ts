@@ -1,3 +1,4 @@
+import { createPresign } from '@presign/client';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit, takePicture } from '../console/console-page.ts';
@@ -56,6 +57,32 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     expect(await page.evaluate('getComputedStyle(document.querySelector("main")).maxWidth')).not.toBe('none');
     await takePicture(page, 'holder-page', 620);
     expect(requests).toEqual([url]);
+    expect(problems).toEqual([]);
+    expect(await violationsOf(url)).toEqual([]);
+  });
+
+  test('reads what is left of a budget that the URL shares, and when it resets', async () => {
+    const api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
+    await api.createBudget({
+      ...{ name: 'Ada', scope: { external_user: 'ada' }, window: 'month', visible: true },
+      ...{ cost_limit: 3_000_000, max_uses: 40 },
+    });
+    const { url } = await stack.issue({
+      ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, external_user: 'ada' },
+    });
+    await page.goto(url);
+    const budget = page.locator('h3', { hasText: 'A budget of this URL and others' }).locator('+ dl');
+    const facts = (await budget.locator('dt').allInnerTexts()).map(async (name, at) => [
+      name.trim(),
+      (await budget.locator('dd').nth(at).innerText()).trim(),
+    ]);
+    const first = new Date();
+    const resets = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 1));
+    expect(await Promise.all(facts)).toEqual([
+      ['Calls', '40 of 40 left'],
+      ['Money', '$3.00 of $3.00 left'],
+      ['Resets', `${resets.toISOString().slice(0, 10)} 00:00:00 UTC`],
+    ]);
     expect(problems).toEqual([]);
     expect(await violationsOf(url)).toEqual([]);
   });

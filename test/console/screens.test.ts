@@ -259,7 +259,11 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await press('Delete Blue');
     await dialog().getByRole('button', { name: 'Delete' }).click();
     await dialog().waitFor({ state: 'hidden' });
-    await eventually(async () => (await texts()).includes('Blue (deleted)'));
+    const inTable = (name: string) =>
+      ui.page.getByRole('table', { name, exact: true }).getByRole('rowheader').allInnerTexts();
+    await eventually(async () => (await inTable('Deleted budgets')).join() === 'Blue (deleted)');
+    expect((await inTable('Shared budgets')).sort()).toEqual(['Everyone', 'Team']);
+    expect(await ui.page.getByRole('button', { name: /Blue/ }).count()).toBe(0);
   });
 
   test('URLs: live figures, a later end, and revocation that the gateway obeys', async () => {
@@ -494,7 +498,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const own = await openConsole(browser, stack, { viewport: { width: 390, height: 844 }, hasTouch: true });
     const { id } = await addAccount(stack);
     await signIn(own, await addApiKey(stack, id, { scopes: ['admin'] }));
-    for (const name of ['Customers', 'Limits', 'URLs', 'Requests', 'Explore', 'Keys', 'Webhooks', 'Audit']) {
+    for (const name of [
+      ...['Customers', 'Limits', 'Alerts', 'URLs', 'Requests', 'Explore', 'Keys', 'Webhooks', 'Audit'],
+    ]) {
       await own.open(name);
       const shown = await own.page.locator('main').innerText();
       for (const foreign of ['ada', 'grace', 'Team', 'Production', session.slice(0, 8)])
