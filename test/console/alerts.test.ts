@@ -144,6 +144,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     const firings = ui.page.getByRole('region', { name: 'Firings' });
     await firings.waitFor();
     expect(await firings.innerText()).toContain('$61.20');
+    await ui.picture('alert');
     await expectGood();
   });
 

@@ -220,7 +220,8 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
         /^Refused, because the budget Harbor Books, plan Trial had \$0\.02 left, and the call could cost up to/,
       )
       .waitFor();
-    await page.getByRole('link', { name: 'Harbor Books, plan Trial' }).waitFor();
+    await step('budget', [() => link('Harbor Books, plan Trial')], () => heading('Harbor Books, plan Trial'));
+    await page.getByText(`user ${REFUSED}`).waitFor();
     await leaves();
   });
 
