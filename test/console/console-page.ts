@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import type { ConsoleStack } from './console-stack.ts';
@@ -21,7 +21,8 @@ export type ConsolePage = {
   readonly open: (name: string) => Promise<void>;
   /** The violations that axe finds, light and dark, on three screens. */
   readonly violations: () => Promise<string[]>;
-  readonly picture: (name: string, height?: number) => Promise<void>;
+  /** @param shown what is to be in the picture, at its end */
+  readonly picture: (name: string, height?: number, shown?: Locator) => Promise<void>;
   /** Errors of scripts and of the policy of the page, and requests to other servers. */
   readonly problems: readonly string[];
 };
@@ -60,7 +61,7 @@ export async function openConsole(
       await settled(page);
     },
     violations: () => audit(page),
-    picture: (name, height) => takePicture(page, `console-${name}`, height),
+    picture: (name, height, shown) => takePicture(page, `console-${name}`, height, undefined, shown),
   };
 }
 
@@ -81,11 +82,13 @@ export async function takePicture(
   name: string,
   height = PICTURE.height,
   width = PICTURE.width,
+  shown?: Locator,
 ): Promise<void> {
   if (!writesPictures) return;
   await page.setViewportSize({ width, height });
   // A button far to the right may have been pressed.
   await page.evaluate("for (const each of document.querySelectorAll('section.scroll')) each.scrollLeft = 0");
+  await shown?.scrollIntoViewIfNeeded();
   const bytes = await page.screenshot({ animations: 'disabled' });
   expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
   writeFileSync(join(IMAGES, `${name}.png`), bytes);

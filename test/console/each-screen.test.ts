@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createPresign, type Presign } from '@presign/client';
-import type { Browser } from 'playwright-core';
+import type { Browser, Locator } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium)('each screen', () => {
   type Screen = {
     readonly name: string;
     readonly open: (opened: Opened) => Promise<void>;
-    /** What its reader does there. `own` differs from hand to hand. */
+    /** The task of its reader. `own` differs from hand to hand. */
     readonly use: (opened: Opened, own: number) => Promise<void>;
   };
 
@@ -175,6 +175,37 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await account.getByRole('link', { name: 'Documentation' }).tap();
     await page.getByRole('heading', { level: 1, name: 'Documentation' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/docs/');
+    await page.context().close();
+  });
+
+  test('the name and the buttons of a row stay in sight while its other cells scroll', async () => {
+    const { ui } = await openWithKeyboard();
+    const { page } = ui;
+    await ui.open('Limits');
+    const table = page.getByRole('region', { name: 'Shared budgets' });
+    const box = `document.querySelector('section.scroll[aria-label="Shared budgets"]')`;
+    const leftOf = async (part: Locator) => (await part.boundingBox())?.x ?? Number.NaN;
+    const lefts = async () => ({
+      name: await leftOf(table.getByRole('rowheader', { name: 'Team' })),
+      button: await leftOf(table.getByRole('button', { name: 'Delete Team' })),
+      cell: await leftOf(table.getByRole('columnheader', { name: 'Window' })),
+    });
+    for (const width of [1_000, 1_280]) {
+      await page.setViewportSize({ width, height: 700 });
+      const before = await lefts();
+      const scrolled = Number(await page.evaluate(`${box}.scrollLeft = 10_000, ${box}.scrollLeft`));
+      expect(scrolled).toBeGreaterThan(50);
+      const after = await lefts();
+      // Columns are as wide as their live figures, to a part of a pixel.
+      const moved = [
+        after.name - before.name,
+        after.button - before.button,
+        after.cell - before.cell + scrolled,
+      ];
+      for (const pixels of moved) expect(Math.abs(pixels)).toBeLessThan(2);
+      expect(after.button).toBeLessThan(width);
+      await page.evaluate(`${box}.scrollLeft = 0`);
+    }
     await page.context().close();
   });
 

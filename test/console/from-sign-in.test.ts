@@ -3,7 +3,7 @@ import { refusedDays } from '@presign/issuer';
 import { startSandboxLlm } from '@presign/local';
 import { refusedCalls } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
-import type { Browser } from 'playwright-core';
+import type { Browser, Locator } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
     const spent = (await api.getBudget({ id })).current?.live?.spent ?? 0;
     await api.changeBudget({ id, cost_limit: spent + 20_000 });
     await refusal(ask(limited, 402), at('14:03:27'));
-    // Of the same customer, at other times.
+    // Others of the same customer, at other times.
     const once = (await issue(REFUSED, { max_uses: 1, models: ['sandbox-mini'] })).url;
     await api.changeBudget({ id, cost_limit: 90_000_000 });
     await ask(once, 200, { model: 'sandbox-mini' });
@@ -120,7 +120,7 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
     await refusal(ask(forbidden, 403), new Date(at('14:03:05').getTime() - DAY_MS));
     for (let each = 1; each <= 6; each++)
       await refusal(ask(forbidden, 403), new Date(Date.now() - each * 1_000));
-    // Of others, in the same minute.
+    // Those of other customers, in the same minute.
     for (const user of ['harbor-bakery', 'harbor-cafe', 'bay-books']) {
       const other = (await issue(user, { models: ['sandbox-1'] })).url;
       await refusal(ask(other, 403), at('14:03:20'));
@@ -152,6 +152,7 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
       name: string | undefined,
       does: readonly (() => Promise<unknown>)[],
       seen: () => Promise<unknown>,
+      shown?: Locator,
     ) => {
       const began = performance.now();
       for (const act of does) await act();
@@ -159,7 +160,7 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
       await settled(page);
       machineMs += performance.now() - began;
       acts += does.length;
-      if (name !== undefined) await ui.picture(`${question}-${name}`);
+      if (name !== undefined) await ui.picture(`${question}-${name}`, shown && 440, shown);
     };
     const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor();
     const link = (name: string | RegExp) =>
@@ -271,8 +272,11 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
     await signsIn();
     await searches('maple-pre', TWICE);
     const rows = page.getByRole('table', { name: 'Requests' }).locator('tbody tr');
-    await step('requests', [() => link('All requests')], () =>
-      eventually(async () => (await rows.count()) === 9),
+    await step(
+      'requests',
+      [() => link('All requests')],
+      () => eventually(async () => (await rows.count()) === 9),
+      rows.nth(8),
     );
     const lines = (await rows.allInnerTexts()).map((each) => each.split('\t').map((cell) => cell.trim()));
     /** Model, provider, tokens and cost: rows of the same are what a customer complains of. */
@@ -282,6 +286,7 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
     );
     // The two, and one of another URL.
     expect(alikes).toHaveLength(3);
+    const alike = page.getByRole('table', { name: 'Similar calls' }).locator('tbody tr');
     await step(
       'second',
       [
@@ -292,11 +297,12 @@ describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
             .first()
             .click(),
       ],
-      () => heading(`Request ${twins[1]?.slice(0, 8)}`),
+      async () => {
+        await heading(`Request ${twins[1]?.slice(0, 8)}`);
+        await alike.first().waitFor();
+      },
+      alike.first(),
     );
-    const similar = page.getByRole('table', { name: 'Similar calls' });
-    const alike = similar.locator('tbody tr');
-    await alike.first().waitFor();
     expect(await alike.count()).toBe(1);
     const repeats = (name: string) => page.locator('dl > div', { hasText: name }).locator('dd').innerText();
     // The SDK sent the second one again, and the provider answered both: one question, and two charges.

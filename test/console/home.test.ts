@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)('the first page, over known calls', () => {
   });
 
   test('names the p95 of the hour in which the middle call was, and not that of the middle hour', async () => {
-    // Of eleven calls, four took 0.1 s and five 5 s. A time is known to a ninth part.
+    // Four calls of eleven took 0.1 s, and five took 5 s. A time is known to a ninth part.
     await eventually(async () => {
       const [, seconds] = /^([\d.]+) s$/.exec((await fact('p95 of a usual hour').innerText()).trim()) ?? [];
       return Math.abs(Number(seconds) - 5) < 5 / 9;

@@ -193,34 +193,10 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     expect(await page.getByRole('columnheader', { name: 'Budget' }).getAttribute('aria-sort')).toBe(
       'ascending',
     );
-    const scroller = page.getByRole('region', { name: 'Shared budgets' });
-    /** The edges of the name of a row and of its last button. */
-    const edges = async () => {
-      const name = await page.getByRole('rowheader', { name: 'Ada, plan Pro' }).boundingBox();
-      const button = await page.getByRole('button', { name: 'Delete Ada, plan Pro' }).boundingBox();
-      return { name: name?.x, button: (button?.x ?? Number.NaN) + (button?.width ?? 0) };
-    };
-    /** The left edge of a cell that scrolls. */
-    const moving = async () =>
-      (await scroller.getByRole('columnheader', { name: 'Window' }).boundingBox())?.x;
-    for (const size of [{ width: 1_000, height: 700 }, WIDTHS[1][1], WIDTHS[2][1]]) {
-      await page.setViewportSize(size);
-      const [before, cell = 0] = [await edges(), await moving()];
-      expect(before.button).toBeLessThanOrEqual(size.width);
-      const scrolled = 'section.scroll[aria-label="Shared budgets"]';
-      const by = await page.evaluate(
-        `(() => { const box = document.querySelector('${scrolled}'); box.scrollLeft = 10_000; return box.scrollLeft; })()`,
-      );
-      expect(by).toBeGreaterThan(50);
-      const [after, moved = 0] = [await edges(), await moving()];
-      // Columns are as wide as their live figures, to a part of a pixel.
-      const differences = [
-        moved - (cell - Number(by)),
-        after.button - before.button,
-        (after.name ?? 0) - (before.name ?? 0),
-      ];
-      for (const difference of differences) expect(Math.abs(difference)).toBeLessThan(2);
-      await page.evaluate(`document.querySelector('${scrolled}').scrollLeft = 0`);
+    for (const { width, height } of [WIDTHS[1][1], WIDTHS[2][1]]) {
+      await page.setViewportSize({ width, height });
+      const box = await page.getByRole('button', { name: 'Delete Ada, plan Pro' }).boundingBox();
+      expect((box?.x ?? width) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
     }
     await ui.open('Explore');
     await page.getByLabel('Sum by').selectOption('team');
