@@ -11,7 +11,7 @@ let command: InstalledCommand;
 beforeAll(async () => {
   command = await installCommand();
   local = await startLocalForDocs();
-  // A compiler and two services start: on a machine that runs much else this takes minutes.
+  // Two services start: on a machine that runs much else this takes minutes.
 }, 600_000);
 afterAll(async () => {
   await local?.close();

@@ -10,10 +10,7 @@ const DIST = join(PACKAGES, 'client/dist');
 /** Everything that the packages come from. */
 const SOURCES = [
   '../LICENSE',
-  '../tsconfig.base.json',
-  ...['bin', 'build', 'generated', 'src', 'package.json', 'README.md', 'tsconfig.dist.json'].map(
-    (name) => `client/${name}`,
-  ),
+  ...['bin', 'build', 'generated', 'src', 'package.json', 'README.md'].map((name) => `client/${name}`),
   ...['src', 'archives.mjs', 'build.mjs', 'pyproject.toml', 'README.md'].map(
     (name) => `client-python/${name}`,
   ),

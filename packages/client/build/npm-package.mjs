@@ -1,9 +1,7 @@
 // The package for npm: compiled code and its types, as `npm install` takes them from an address or a file.
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join, sep } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { transformSync } from 'rolldown/utils';
 import { tarGz } from '../../client-python/archives.mjs';
 
 const HERE = join(import.meta.dirname, '..');
@@ -41,18 +39,23 @@ function manifestOf({ name, version, description, keywords, license, type, engin
   };
 }
 
+/** The sources as JavaScript with its types. Each file is compiled by itself, so `tsc` checks it with `isolatedDeclarations`. */
 function compiled() {
-  const folder = mkdtempSync(join(tmpdir(), 'presign-client-'));
-  try {
-    const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-    const args = [tsc, '-p', join(HERE, 'tsconfig.dist.json'), '--outDir', folder];
-    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`the client does not compile: ${stdout}`);
-    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.(js|d\.ts)$/.test(name))
+  return ['generated', 'src'].flatMap((folder) =>
+    readdirSync(join(HERE, folder))
       .sort()
-      .map((name) => [`dist/${name.split(sep).join('/')}`, readFileSync(join(folder, name))]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+      .flatMap((name) => compile(`${folder}/${name}`)),
+  );
+}
+
+function compile(path) {
+  const typescript = { declaration: {}, onlyRemoveTypeImports: true, rewriteImportExtensions: 'rewrite' };
+  const options = { target: 'es2023', tsconfig: false, typescript };
+  const { code, declaration, errors } = transformSync(path, String(read(path)), options);
+  if (errors.length > 0) throw new Error(`the client does not compile: ${errors.join('\n')}`);
+  const written = `dist/${path.replace(/\.ts$/, '')}`;
+  return [
+    [`${written}.d.ts`, Buffer.from(declaration)],
+    [`${written}.js`, Buffer.from(code)],
+  ];
 }

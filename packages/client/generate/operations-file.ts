@@ -2,12 +2,15 @@ import type { Api, Operation, Schema } from './api.ts';
 
 /** A table of all operations, with the facts that the client needs to send one. */
 export function operationsFile(api: Api): string {
-  const entries = Object.entries(api.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, operation]) => entryOf(api, path, method, operation)),
+  const operations = Object.entries(api.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   );
-  return `import type { operations } from './types.ts';
-
-/** The facts that the client needs to send an operation. */
+  const summaries = operations.map(
+    ({ operation: { operationId, summary } }) =>
+      `  /** ${summary}. */\n  readonly ${operationId}: Operation;`,
+  );
+  const entries = operations.map(({ path, method, operation }) => entryOf(api, path, method, operation));
+  return `/** The facts that the client needs to send an operation. */
 export type Operation = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** The path, with its parameters in braces. */
@@ -18,9 +21,13 @@ export type Operation = {
   readonly idempotencyKey: boolean;
 };
 
-export const OPERATIONS = {
+export type Operations = {
+${summaries.join('\n')}
+};
+
+export const OPERATIONS: Operations = {
 ${entries.join('\n')}
-} as const satisfies Record<keyof operations, Operation>;
+};
 `;
 }
 
@@ -32,7 +39,7 @@ function entryOf(api: Api, path: string, method: string, operation: Operation): 
     fields: operation.requestBody ? 'body' : 'query',
     idempotencyKey: namesIn(operation, 'header').includes('Idempotency-Key'),
   };
-  return `  /** ${operation.summary}. */\n  ${operation.operationId}: ${JSON.stringify(own)},`;
+  return `  ${operation.operationId}: ${JSON.stringify(own)},`;
 }
 
 /** A method takes one object, so a name must have one meaning and one place. */

@@ -1,7 +1,5 @@
 // Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.
 
-import type { operations } from './types.ts';
-
 /** The facts that the client needs to send an operation. */
 export type Operation = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -13,127 +11,191 @@ export type Operation = {
   readonly idempotencyKey: boolean;
 };
 
-export const OPERATIONS = {
+export type Operations = {
   /** Issue a signed URL for an LLM provider. */
-  presign: {"method":"POST","path":"/v1/presign","fields":"body","idempotencyKey":true},
+  readonly presign: Operation;
   /** Issue a bundle of signed URLs for MCP servers. */
-  mcpPresign: {"method":"POST","path":"/v2/mcp-presign","fields":"body","idempotencyKey":true},
+  readonly mcpPresign: Operation;
   /** List sessions, newest first, by external ids and status. */
-  listSessions: {"method":"GET","path":"/v1/sessions","fields":"query","idempotencyKey":false},
+  readonly listSessions: Operation;
   /** Revoke all grants of one of your own users or sessions, or of an API key. */
-  revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
+  readonly revokeSessions: Operation;
   /** Get a session and its grants, with their uses and spending. */
-  getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  readonly getSession: Operation;
   /** Name a session, set its metadata, or change all its live URLs. */
-  changeSession: {"method":"PATCH","path":"/v1/sessions/{id}","fields":"body","idempotencyKey":false},
+  readonly changeSession: Operation;
   /** Revoke a session and all its grants. */
-  revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  readonly revokeSession: Operation;
   /** Get one issued URL with its limits, uses and spending. */
-  getGrant: {"method":"GET","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
+  readonly getGrant: Operation;
   /** Raise, lower, extend or shorten an issued URL, or a bundle. */
-  changeGrant: {"method":"PATCH","path":"/v1/grants/{id}","fields":"body","idempotencyKey":false},
+  readonly changeGrant: Operation;
   /** Revoke one issued URL, or a bundle with its servers. */
-  revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
+  readonly revokeGrant: Operation;
   /** Sum settled calls over a range, as JSON or CSV. */
-  getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  readonly getUsage: Operation;
   /** Error rate and percentiles of the times of calls, by the hour. */
-  getUsageHours: {"method":"GET","path":"/v1/usage/hours","fields":"query","idempotencyKey":false},
+  readonly getUsageHours: Operation;
   /** Count refused calls by day and code. */
-  getRefusals: {"method":"GET","path":"/v1/refusals","fields":"query","idempotencyKey":false},
+  readonly getRefusals: Operation;
   /** List calls, newest first, with their tokens, hold, cost and end, or how they were refused. */
-  listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
+  readonly listCalls: Operation;
   /** Get a call by the x-presign-request-id of its answer. */
-  getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
+  readonly getCall: Operation;
   /** List the calls like one within 60 seconds of it. */
-  listSimilarCalls: {"method":"GET","path":"/v1/calls/{request_id}/similar","fields":"query","idempotencyKey":false},
+  readonly listSimilarCalls: Operation;
   /** List changes, newest first: who made them, when, from where, before and after. */
-  listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
+  readonly listAudit: Operation;
   /** List the models that have a price. */
-  listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
+  readonly listModels: Operation;
   /** Get the limits of your API key, and those of every request. */
-  getLimits: {"method":"GET","path":"/v1/limits","fields":"query","idempotencyKey":false},
+  readonly getLimits: Operation;
   /** Store a provider's key under an id of its own. */
-  createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":true},
+  readonly createVirtualKey: Operation;
   /** List virtual keys, newest first, with the use and spending of their budgets. */
-  listVirtualKeys: {"method":"GET","path":"/v1/virtual-keys","fields":"query","idempotencyKey":false},
+  readonly listVirtualKeys: Operation;
   /** Get a virtual key, with the use and spending of its budget. */
-  getVirtualKey: {"method":"GET","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
+  readonly getVirtualKey: Operation;
   /** Rename a virtual key, or change its config or its budget. */
-  changeVirtualKey: {"method":"PATCH","path":"/v1/virtual-keys/{id}","fields":"body","idempotencyKey":false},
+  readonly changeVirtualKey: Operation;
   /** Delete a virtual key, and end all URLs issued with it. */
-  deleteVirtualKey: {"method":"DELETE","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
+  readonly deleteVirtualKey: Operation;
   /** Replace the provider's key of a virtual key. */
-  rotateVirtualKey: {"method":"POST","path":"/v1/virtual-keys/{id}/rotate","fields":"body","idempotencyKey":true},
+  readonly rotateVirtualKey: Operation;
   /** Create an API key. */
-  createApiKey: {"method":"POST","path":"/v1/api-keys","fields":"body","idempotencyKey":true},
+  readonly createApiKey: Operation;
   /** List API keys, newest first, without the keys themselves. */
-  listApiKeys: {"method":"GET","path":"/v1/api-keys","fields":"query","idempotencyKey":false},
+  readonly listApiKeys: Operation;
   /** Get an API key, without the key itself. */
-  getApiKey: {"method":"GET","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  readonly getApiKey: Operation;
   /** Rename an API key, or change its expiry, rate limit or policy, or take scopes from it. */
-  changeApiKey: {"method":"PATCH","path":"/v1/api-keys/{id}","fields":"body","idempotencyKey":false},
+  readonly changeApiKey: Operation;
   /** Revoke an API key. */
-  revokeApiKey: {"method":"DELETE","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  readonly revokeApiKey: Operation;
   /** Create an account with its first API key. */
-  createAccount: {"method":"POST","path":"/v1/accounts","fields":"body","idempotencyKey":true},
+  readonly createAccount: Operation;
   /** List accounts, newest first. */
-  listAccounts: {"method":"GET","path":"/v1/accounts","fields":"query","idempotencyKey":false},
+  readonly listAccounts: Operation;
   /** Get an account. */
-  getAccount: {"method":"GET","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  readonly getAccount: Operation;
   /** Rename an account, or change its limits. */
-  changeAccount: {"method":"PATCH","path":"/v1/accounts/{id}","fields":"body","idempotencyKey":false},
+  readonly changeAccount: Operation;
   /** Delete an account. */
-  deleteAccount: {"method":"DELETE","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  readonly deleteAccount: Operation;
   /** Get what an account spends this month and spent in the month before. */
-  getAccountUsage: {"method":"GET","path":"/v1/accounts/{id}/usage","fields":"query","idempotencyKey":false},
+  readonly getAccountUsage: Operation;
   /** Suspend an account. */
-  suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
+  readonly suspendAccount: Operation;
   /** End the suspension of an account. */
-  resumeAccount: {"method":"POST","path":"/v1/accounts/{id}/resume","fields":"query","idempotencyKey":true},
+  readonly resumeAccount: Operation;
   /** Create a budget that URLs share, or a template that makes one for each user or value of a metadata key. */
-  createBudget: {"method":"POST","path":"/v1/budgets","fields":"body","idempotencyKey":true},
+  readonly createBudget: Operation;
   /** List shared budgets, newest first, with the figures of their present windows. */
-  listBudgets: {"method":"GET","path":"/v1/budgets","fields":"query","idempotencyKey":false},
+  readonly listBudgets: Operation;
   /** Get a shared budget with the figures of its present window. */
-  getBudget: {"method":"GET","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
+  readonly getBudget: Operation;
   /** Raise, lower or rename a shared budget. */
-  changeBudget: {"method":"PATCH","path":"/v1/budgets/{id}","fields":"body","idempotencyKey":false},
+  readonly changeBudget: Operation;
   /** Delete a shared budget. */
-  deleteBudget: {"method":"DELETE","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
+  readonly deleteBudget: Operation;
   /** Add an endpoint that receives events. */
-  createWebhook: {"method":"POST","path":"/v1/webhooks","fields":"body","idempotencyKey":true},
+  readonly createWebhook: Operation;
   /** List the endpoints that receive events. */
-  listWebhooks: {"method":"GET","path":"/v1/webhooks","fields":"query","idempotencyKey":false},
+  readonly listWebhooks: Operation;
   /** Get an endpoint, and whether deliveries reach it. */
-  getWebhook: {"method":"GET","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
+  readonly getWebhook: Operation;
   /** Change the URL, the events or the description of an endpoint. */
-  changeWebhook: {"method":"PATCH","path":"/v1/webhooks/{id}","fields":"body","idempotencyKey":false},
+  readonly changeWebhook: Operation;
   /** Remove an endpoint with its log of deliveries. */
-  deleteWebhook: {"method":"DELETE","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
+  readonly deleteWebhook: Operation;
   /** Give an endpoint a new secret; both sign for 24 hours. */
-  rotateWebhookSecret: {"method":"POST","path":"/v1/webhooks/{id}/rotate-secret","fields":"query","idempotencyKey":true},
+  readonly rotateWebhookSecret: Operation;
   /** Enable an endpoint that was disabled. */
-  enableWebhook: {"method":"POST","path":"/v1/webhooks/{id}/enable","fields":"query","idempotencyKey":true},
+  readonly enableWebhook: Operation;
   /** Send a test event to an endpoint. */
-  testWebhook: {"method":"POST","path":"/v1/webhooks/{id}/test","fields":"query","idempotencyKey":true},
+  readonly testWebhook: Operation;
   /** List an endpoint's deliveries, their attempts and the result of the last one. */
-  listDeliveries: {"method":"GET","path":"/v1/webhooks/{id}/deliveries","fields":"query","idempotencyKey":false},
+  readonly listDeliveries: Operation;
   /** Deliver an event again, whether or not it arrived. */
-  replayDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/replay","fields":"query","idempotencyKey":true},
+  readonly replayDelivery: Operation;
   /** Create an alert for a budget, spend or errors. */
-  createAlert: {"method":"POST","path":"/v1/alerts","fields":"body","idempotencyKey":true},
+  readonly createAlert: Operation;
   /** List alerts with their state, newest first. */
-  listAlerts: {"method":"GET","path":"/v1/alerts","fields":"query","idempotencyKey":false},
+  readonly listAlerts: Operation;
   /** Get an alert, whether it fires, and its last figure. */
-  getAlert: {"method":"GET","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  readonly getAlert: Operation;
   /** Change, disable or enable an alert. */
-  changeAlert: {"method":"PATCH","path":"/v1/alerts/{id}","fields":"body","idempotencyKey":false},
+  readonly changeAlert: Operation;
   /** Delete an alert with its history. */
-  deleteAlert: {"method":"DELETE","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  readonly deleteAlert: Operation;
   /** Send a test of an alert to its endpoint. */
-  testAlert: {"method":"POST","path":"/v1/alerts/{id}/test","fields":"query","idempotencyKey":true},
+  readonly testAlert: Operation;
   /** List the times that an alert fired, and how each was delivered. */
-  listFirings: {"method":"GET","path":"/v1/alerts/{id}/firings","fields":"query","idempotencyKey":false},
+  readonly listFirings: Operation;
   /** Get the public keys that verify this issuer's tokens. */
+  readonly publicKeys: Operation;
+};
+
+export const OPERATIONS: Operations = {
+  presign: {"method":"POST","path":"/v1/presign","fields":"body","idempotencyKey":true},
+  mcpPresign: {"method":"POST","path":"/v2/mcp-presign","fields":"body","idempotencyKey":true},
+  listSessions: {"method":"GET","path":"/v1/sessions","fields":"query","idempotencyKey":false},
+  revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
+  getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  changeSession: {"method":"PATCH","path":"/v1/sessions/{id}","fields":"body","idempotencyKey":false},
+  revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  getGrant: {"method":"GET","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
+  changeGrant: {"method":"PATCH","path":"/v1/grants/{id}","fields":"body","idempotencyKey":false},
+  revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
+  getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  getUsageHours: {"method":"GET","path":"/v1/usage/hours","fields":"query","idempotencyKey":false},
+  getRefusals: {"method":"GET","path":"/v1/refusals","fields":"query","idempotencyKey":false},
+  listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
+  getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
+  listSimilarCalls: {"method":"GET","path":"/v1/calls/{request_id}/similar","fields":"query","idempotencyKey":false},
+  listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
+  listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
+  getLimits: {"method":"GET","path":"/v1/limits","fields":"query","idempotencyKey":false},
+  createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":true},
+  listVirtualKeys: {"method":"GET","path":"/v1/virtual-keys","fields":"query","idempotencyKey":false},
+  getVirtualKey: {"method":"GET","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
+  changeVirtualKey: {"method":"PATCH","path":"/v1/virtual-keys/{id}","fields":"body","idempotencyKey":false},
+  deleteVirtualKey: {"method":"DELETE","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
+  rotateVirtualKey: {"method":"POST","path":"/v1/virtual-keys/{id}/rotate","fields":"body","idempotencyKey":true},
+  createApiKey: {"method":"POST","path":"/v1/api-keys","fields":"body","idempotencyKey":true},
+  listApiKeys: {"method":"GET","path":"/v1/api-keys","fields":"query","idempotencyKey":false},
+  getApiKey: {"method":"GET","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  changeApiKey: {"method":"PATCH","path":"/v1/api-keys/{id}","fields":"body","idempotencyKey":false},
+  revokeApiKey: {"method":"DELETE","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  createAccount: {"method":"POST","path":"/v1/accounts","fields":"body","idempotencyKey":true},
+  listAccounts: {"method":"GET","path":"/v1/accounts","fields":"query","idempotencyKey":false},
+  getAccount: {"method":"GET","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  changeAccount: {"method":"PATCH","path":"/v1/accounts/{id}","fields":"body","idempotencyKey":false},
+  deleteAccount: {"method":"DELETE","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  getAccountUsage: {"method":"GET","path":"/v1/accounts/{id}/usage","fields":"query","idempotencyKey":false},
+  suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
+  resumeAccount: {"method":"POST","path":"/v1/accounts/{id}/resume","fields":"query","idempotencyKey":true},
+  createBudget: {"method":"POST","path":"/v1/budgets","fields":"body","idempotencyKey":true},
+  listBudgets: {"method":"GET","path":"/v1/budgets","fields":"query","idempotencyKey":false},
+  getBudget: {"method":"GET","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
+  changeBudget: {"method":"PATCH","path":"/v1/budgets/{id}","fields":"body","idempotencyKey":false},
+  deleteBudget: {"method":"DELETE","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
+  createWebhook: {"method":"POST","path":"/v1/webhooks","fields":"body","idempotencyKey":true},
+  listWebhooks: {"method":"GET","path":"/v1/webhooks","fields":"query","idempotencyKey":false},
+  getWebhook: {"method":"GET","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
+  changeWebhook: {"method":"PATCH","path":"/v1/webhooks/{id}","fields":"body","idempotencyKey":false},
+  deleteWebhook: {"method":"DELETE","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
+  rotateWebhookSecret: {"method":"POST","path":"/v1/webhooks/{id}/rotate-secret","fields":"query","idempotencyKey":true},
+  enableWebhook: {"method":"POST","path":"/v1/webhooks/{id}/enable","fields":"query","idempotencyKey":true},
+  testWebhook: {"method":"POST","path":"/v1/webhooks/{id}/test","fields":"query","idempotencyKey":true},
+  listDeliveries: {"method":"GET","path":"/v1/webhooks/{id}/deliveries","fields":"query","idempotencyKey":false},
+  replayDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/replay","fields":"query","idempotencyKey":true},
+  createAlert: {"method":"POST","path":"/v1/alerts","fields":"body","idempotencyKey":true},
+  listAlerts: {"method":"GET","path":"/v1/alerts","fields":"query","idempotencyKey":false},
+  getAlert: {"method":"GET","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  changeAlert: {"method":"PATCH","path":"/v1/alerts/{id}","fields":"body","idempotencyKey":false},
+  deleteAlert: {"method":"DELETE","path":"/v1/alerts/{id}","fields":"query","idempotencyKey":false},
+  testAlert: {"method":"POST","path":"/v1/alerts/{id}/test","fields":"query","idempotencyKey":true},
+  listFirings: {"method":"GET","path":"/v1/alerts/{id}/firings","fields":"query","idempotencyKey":false},
   publicKeys: {"method":"GET","path":"/v1/keys","fields":"query","idempotencyKey":false},
-} as const satisfies Record<keyof operations, Operation>;
+};

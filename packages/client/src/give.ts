@@ -5,7 +5,7 @@ import { PresignError } from './presign-error.ts';
 import { CommandError, connect, type Io, UsageError } from './terminal.ts';
 import { MCP_TOOLS, TOOLS, type Tool } from './tool-settings.ts';
 
-export const GIVE_HELP = `Usage: presign give DOLLARS --for TOOL [options]
+export const GIVE_HELP: string = `Usage: presign give DOLLARS --for TOOL [options]
 
 Issues a URL that may spend this many dollars, and prints the settings to paste into the tool.
 

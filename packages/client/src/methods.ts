@@ -1,10 +1,10 @@
-import type { OPERATIONS } from '../generated/operations.ts';
+import type { Operations } from '../generated/operations.ts';
 import type { operations } from '../generated/types.ts';
 import type { Dollars } from './dollars.ts';
 import type { IssuedUrl } from './sdk-clients.ts';
 
 /** The client: a method for each operation. */
-export type Presign = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> };
+export type Presign = { readonly [Id in keyof Operations]: Method<Id> };
 
 export type OperationId = keyof operations;
 
