@@ -1,6 +1,6 @@
 /** A backend issues a URL; whoever holds it calls the model without any key. */
 import { strict as assert } from 'node:assert';
-import { presign } from '../presign.ts';
+import { presign, reasonIn } from '../presign.ts';
 
 // The backend alone has the API key and the provider's key. It says what may be called, how often, until when.
 const { url, expires_at } = await presign.presign({
@@ -19,7 +19,7 @@ const answer = await fetch(url, {
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({ model: 'sandbox-1', messages: [{ role: 'user', content: 'Hello' }] }),
 });
-assert.equal(answer.status, 200, await answer.clone().text());
+assert.equal(answer.status, 200, await reasonIn(answer));
 const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
 const said = choices[0]?.message.content ?? '';
 assert.match(said, /Hello/);

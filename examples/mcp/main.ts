@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { presign, sandboxMcpUrl } from '../presign.ts';
+import { presign, reasonIn, sandboxMcpUrl } from '../presign.ts';
 
 const url = await sandboxMcpUrl();
 
@@ -14,7 +14,9 @@ const { bundle_url } = await presign.mcpPresign({
 process.stdout.write(`One address for all servers:\n${bundle_url.slice(0, 60)}…\n`);
 
 // Whoever has that address loads from it what MCP clients read, and connects as to any server.
-const { mcpServers } = (await (await fetch(bundle_url)).json()) as {
+const bundle = await fetch(bundle_url);
+assert.equal(bundle.status, 200, await reasonIn(bundle));
+const { mcpServers } = (await bundle.json()) as {
   mcpServers: Record<string, { url: string }>;
 };
 const client = new Client({ name: 'example', version: '1.0.0' });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Hono } from 'hono';
-import { presign } from '../presign.ts';
+import { presign, reasonFor } from '../presign.ts';
 
 const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
 
@@ -9,7 +9,8 @@ export const app = new Hono()
   .get('/', (c) => c.html(fileOf('page.html')))
   .get('/chat.js', (c) => c.body(fileOf('chat.js'), 200, { 'content-type': 'text/javascript' }))
   // Your own session says who asks; POST, so that no cache keeps what is a permission.
-  .post('/chat-url', async (c) => c.json(await chatUrlOf('user-42')));
+  .post('/chat-url', async (c) => c.json(await chatUrlOf('user-42')))
+  .onError((error, c) => c.json({ error: { message: reasonFor(error) } }, 502));
 
 /**
  * One conversation: ten minutes, three turns, three cents, and a model that the page cannot change. A turn that continues a response holds

@@ -17,7 +17,10 @@ export class Chat {
    * @param {(piece: string) => void} onPiece gets the answer piece by piece
    */
   async ask(input, onPiece) {
-    const socket = await this.#open();
+    // A gateway that stops closes its sockets after the turn under way. One that refuses a socket opens it, sends the reason, and closes it.
+    const last = this.#socket?.readyState === WebSocket.OPEN ? this.#socket : undefined;
+    const socket = last ?? new WebSocket(this.#url.replace(/^http/, 'ws'));
+    this.#socket = socket;
     const over = new Promise((resolve, reject) => {
       socket.onmessage = ({ data }) => {
         const { type, delta, response, error } = JSON.parse(data);
@@ -25,9 +28,13 @@ export class Chat {
         if (type === 'error') reject(new Error(error.message));
         if (LAST.includes(type)) resolve(response.id);
       };
+      socket.onerror = () => reject(new Error('The gateway was not reached.'));
       socket.onclose = ({ code, reason }) => reject(new Error(`The socket closed: ${reason || code}`));
     });
-    socket.send(JSON.stringify({ type: 'response.create', input, previous_response_id: this.#previous }));
+    const turn = { type: 'response.create', input, previous_response_id: this.#previous };
+    const send = () => socket.send(JSON.stringify(turn));
+    if (last) send();
+    else socket.onopen = send;
     this.#previous = await over;
   }
 
@@ -44,22 +51,6 @@ export class Chat {
 
   close() {
     this.#socket?.close();
-  }
-
-  /**
-   * The socket if it is open, else another one: a gateway that stops closes its sockets after the turn under way. One that refuses the socket
-   * opens it, sends the reason, and closes it.
-   */
-  async #open() {
-    if (this.#socket?.readyState === WebSocket.OPEN) return this.#socket;
-    const socket = new WebSocket(this.#url.replace(/^http/, 'ws'));
-    const isOpen = await new Promise((resolve) => {
-      socket.onopen = () => resolve(true);
-      socket.onerror = () => resolve(false);
-    });
-    if (!isOpen) throw new Error('The gateway was not reached.');
-    this.#socket = socket;
-    return socket;
   }
 }
 

@@ -3,11 +3,9 @@ import { strict as assert } from 'node:assert';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { WebSocket } from 'ws';
+import { reasonIn } from '../presign.ts';
 import { app } from './app.ts';
 import { Chat } from './chat.js';
-
-// Browsers have one, and Node from 22 on.
-globalThis.WebSocket ??= WebSocket as never;
 
 const server = serve({
   fetch: app.fetch,
@@ -17,9 +15,17 @@ const server = serve({
 if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
 const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
+/** As a browser has it: it says which page asks. */
+class PageSocket extends WebSocket {
+  constructor(url: string) {
+    super(url, { origin: address });
+  }
+}
+globalThis.WebSocket = PageSocket as never;
+
 // The steps of the page, with the page's own code.
 const issued = await fetch(`${address}/chat-url`, { method: 'POST' });
-assert.equal(issued.status, 200, await issued.clone().text());
+assert.equal(issued.status, 200, await reasonIn(issued));
 const chat = new Chat(((await issued.json()) as { url: string }).url);
 for (const question of ['Hello', 'Do you remember?', 'The third turn']) {
   const pieces: string[] = [];

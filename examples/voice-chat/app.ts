@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Hono } from 'hono';
-import { presign } from '../presign.ts';
+import { presign, reasonFor } from '../presign.ts';
 
 const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
 const SCRIPTS = ['conversation.js', 'recorder.js', 'sound.js'];
@@ -9,7 +9,8 @@ const SCRIPTS = ['conversation.js', 'recorder.js', 'sound.js'];
 export const app = new Hono()
   .get('/', (c) => c.html(fileOf('page.html')))
   // Your own session says who asks; POST, so that no cache keeps what is a permission.
-  .post('/voice-url', async (c) => c.json(await voiceUrlOf('user-42')));
+  .post('/voice-url', async (c) => c.json(await voiceUrlOf('user-42')))
+  .onError((error, c) => c.json({ error: { message: reasonFor(error) } }, 502));
 
 for (const name of SCRIPTS)
   app.get(`/${name}`, (c) => c.body(fileOf(name), 200, { 'content-type': 'text/javascript' }));

@@ -1,13 +1,12 @@
 /** A web app whose page has a conversation by voice: its backend issues the URL and is not in between. */
 import { strict as assert } from 'node:assert';
 import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { serve } from '@hono/node-server';
 import { WebSocket } from 'ws';
+import { reasonIn } from '../presign.ts';
 import { app } from './app.ts';
 import { Conversation } from './conversation.js';
-
-// Browsers have one, and Node from 22 on.
-globalThis.WebSocket ??= WebSocket as never;
 
 const server = serve({
   fetch: app.fetch,
@@ -21,10 +20,18 @@ const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const SPEECH = Int16Array.from({ length: 24_000 }, (_, at) => 8_000 * Math.sin(at / 20));
 const SILENCE = new Int16Array(16_800);
 
+/** As a browser has it: it says which page asks. */
+class PageSocket extends WebSocket {
+  constructor(url: string) {
+    super(url, { origin: address });
+  }
+}
+globalThis.WebSocket = PageSocket as never;
+
 // The steps of the page, with the page's own code.
 const issued = await fetch(`${address}/voice-url`, { method: 'POST' });
-assert.equal(issued.status, 200, await issued.clone().text());
-const answer = { words: '', samples: 0, over: (_why?: string) => {} };
+assert.equal(issued.status, 200, await reasonIn(issued));
+const answer = { words: '', samples: 0, over: () => {}, refusal: undefined as string | undefined };
 const conversation = new Conversation(((await issued.json()) as { url: string }).url, {
   heardSpeech: () => {},
   words(words) {
@@ -34,23 +41,32 @@ const conversation = new Conversation(((await issued.json()) as { url: string })
     answer.samples += length;
   },
   answered: () => answer.over(),
-  refused: (why) => answer.over(why),
+  refused(why) {
+    answer.refusal ??= why;
+    answer.over();
+  },
 });
 await conversation.opened;
 
-/** Speaks in pieces of 20 ms, as a microphone does. Resolves with the answer, or with why there is none. */
+/** Speaks in pieces of 20 ms, as a microphone does. Resolves with the answer. */
 async function ask(): Promise<string> {
   Object.assign(answer, { words: '', samples: 0 });
-  const over = new Promise<string | undefined>((resolve) => {
+  const over = new Promise<void>((resolve) => {
     answer.over = resolve;
   });
   for (const sound of [SPEECH, SILENCE])
-    for (let at = 0; at < sound.length; at += 480) conversation.speak(sound.slice(at, at + 480));
-  return (await over) ?? `${answer.words} (${(answer.samples / 24_000).toFixed(1)} s of sound)`;
+    for (let at = 0; at < sound.length && answer.refusal === undefined; at += 480) {
+      conversation.speak(sound.slice(at, at + 480));
+      // Reads what the gateway has sent meanwhile.
+      await setImmediate();
+    }
+  if (answer.refusal === undefined) await over;
+  if (answer.refusal !== undefined) throw new Error(answer.refusal);
+  return `${answer.words} (${(answer.samples / 24_000).toFixed(1)} s of sound)`;
 }
 
 for (let i = 0; i < 3; i++) process.stdout.write(`The model said: ${await ask()}\n`);
-assert.match(await ask(), /uses_exhausted: This URL has no uses left \(max_uses 3\)\./);
+await assert.rejects(ask(), /uses_exhausted: This URL has no uses left \(max_uses 3\)\./);
 const { used, spent } = await conversation.left();
 process.stdout.write(`Used ${used} turns, spent ${spent} microdollars.\n`);
 conversation.close();

@@ -2,6 +2,7 @@
 import { strict as assert } from 'node:assert';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
+import { reasonIn } from '../presign.ts';
 import { app } from './app.ts';
 import { chat } from './chat.js';
 
@@ -15,7 +16,7 @@ const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 // The steps of the page, with the page's own code.
 const answer = await fetch(`${address}/chat-url`, { method: 'POST' });
-assert.equal(answer.status, 200, await answer.clone().text());
+assert.equal(answer.status, 200, await reasonIn(answer));
 const { url } = (await answer.json()) as { url: string };
 const pieces: string[] = [];
 for await (const piece of chat(url, 'Is anybody there?')) pieces.push(piece);

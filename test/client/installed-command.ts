@@ -1,11 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildPackages } from '@presign/client/build';
-
-/** How a command ended. */
-export type Ran = { readonly code: number | null; readonly out: string; readonly note: string };
+import { type Ran, runProgram } from '../harness/run-program.ts';
 
 /** The command of the client's package as it is published. */
 export type InstalledCommand = {
@@ -20,23 +18,8 @@ export async function installCommand(): Promise<InstalledCommand> {
   const archive = readdirSync(packages).find((name) => name.endsWith('.tgz')) ?? '';
   execFileSync('tar', ['-xzf', join(packages, archive), '-C', folder]);
   return {
-    run: (args, env, cwd = folder) => run([join(folder, 'package/bin/presign.js'), ...args], env, cwd),
+    run: (args, env, cwd = folder) =>
+      runProgram(process.execPath, [join(folder, 'package/bin/presign.js'), ...args], { cwd, env }),
     remove: () => rmSync(folder, { recursive: true }),
   };
-}
-
-async function run(args: readonly string[], env: Record<string, string>, cwd: string): Promise<Ran> {
-  const child = spawn(process.execPath, args, { env, cwd });
-  const [out, note, code] = await Promise.all([
-    textOf(child.stdout),
-    textOf(child.stderr),
-    new Promise<number | null>((resolve) => child.once('close', resolve)),
-  ]);
-  return { code, out, note };
-}
-
-async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
-  let text = '';
-  for await (const chunk of stream) text += String(chunk);
-  return text;
 }
