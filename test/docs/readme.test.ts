@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
+import { runProgram } from '../harness/run-program.ts';
 import { codeIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
 
@@ -72,6 +74,33 @@ test('the third call gets the refusal that the page shows', async () => {
   const { error } = JSON.parse(refusal) as { error: object };
   expect(JSON.parse(body)).toEqual({ error: { ...error, request_id: expect.any(String) } });
 });
+
+test.each([
+  ['no URL', '', /^PRESIGNED_URL is not set\. Issue a URL in this shell first\.$/],
+  ['a URL of nothing', 'nothing', /./],
+  ['a URL of another path', () => presignedUrl.replace(/v4\..*?\//, 'v4.public.other/'), /token/],
+  ['a URL without uses', () => presignedUrl, /uses_exhausted: This URL has no uses left/],
+  ['a URL that has expired', () => expiredUrl(), /expired/],
+  [
+    'a gateway that is away',
+    async () => `http://127.0.0.1:${await freePort()}/llm/t/x/v1/chat/completions`,
+    /^Connection error\.$/,
+  ],
+] as const)('the SDK ends with one line for %s', async (_case, url, line) => {
+  const PRESIGNED_URL = typeof url === 'string' ? url : await url();
+  const env = { PATH: process.env.PATH, PRESIGNED_URL };
+  const { code, note } = await runProgram(process.execPath, ['call.mjs'], { cwd: local.folder, env });
+  const [said, ...rest] = note.split('\n');
+  expect([code, rest], note).toEqual([1, ['']]);
+  expect(said).toMatch(line);
+});
+
+/** A URL of the first snippet whose second is over. */
+async function expiredUrl(): Promise<string> {
+  const url = await issueWith(issue.replace('"expires_in": 600', '"expires_in": 1'));
+  await eventually(async () => !(await fetch(url.slice(0, url.indexOf('/v1/')))).ok || undefined);
+  return url;
+}
 
 test('if the money runs out first, the call returns 402', async () => {
   const { head, body } = await callWith(await issueWith(issue.replace(`${COST_LIMIT}`, '0')));
