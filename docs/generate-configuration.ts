@@ -22,7 +22,7 @@ ${table()}
 - Without \`DATABASE_URL\` or \`REDIS_URL\`, \`start\` runs that store embedded, with its data in \`PRESIGN_DATA_DIR\`. You can
   set one of them alone.
 - Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
-  \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`pnpm --filter @presign/issuer keys\` prints a fresh
+  \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`npx -y pnpm@12 --filter @presign/issuer keys\` prints a fresh
   set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml), which \`infra/secrets.sh\` writes to files.
 - \`start\` also accepts tokens that keys of \`TOKEN_PUBLIC_KEYS\` signed.
 
@@ -43,7 +43,7 @@ ${table()}
   \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break does not count. Setting both is an error.
 - The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for [a rotation](../guides/rotate-keys.md).
-- \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
+- \`npx -y pnpm@12 --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 `);
 
 function table(): string {

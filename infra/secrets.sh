@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the secrets of infra/compose.yaml, one file each, from lines NAME=value:
-#   pnpm --filter @presign/issuer keys | bash infra/secrets.sh
+#   npx -y pnpm@12 --filter @presign/issuer keys | bash infra/secrets.sh
 # $1 is the folder, infra/secrets by default. Existing secrets are kept: it writes all of them or none.
 set -euo pipefail
 umask 077

@@ -113,6 +113,9 @@ test('--json prints each entry as the API has it', async () => {
 test.each([
   [['calls', '--help'], 0, 'Usage: presign calls [options]'],
   [['usage', '--help'], 0, '--by DIMENSIONS'],
+  [['budgets', '--help'], 0, 'Usage: presign budgets [options]'],
+  [['refusals', '--help'], 0, 'Usage: presign refusals [options]'],
+  [['give', '--help'], 0, 'Usage: presign give DOLLARS --for TOOL [options]'],
   [['--help'], 0, 'Count refused calls by day and code'],
   [['calls', 'all'], 2, 'unexpected argument "all"'],
   [['calls', '--color', 'red'], 2, 'unknown option --color'],

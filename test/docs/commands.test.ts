@@ -4,13 +4,18 @@ import { fencesIn } from './fences.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const GUIDES = new URL('docs/guides/', ROOT);
-const pages = [
+/** Pages for people who have Node, and perhaps no pnpm. */
+const forUsers = [
   'README.md',
-  'CONTRIBUTING.md',
+  'docs/README.md',
+  'docs/reference/command-line.md',
+  'docs/reference/configuration.md',
   ...readdirSync(GUIDES, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/guides/${name}`),
 ];
+
+const pages = [...forUsers, 'CONTRIBUTING.md'];
 
 /** Commands of pnpm itself, which need no script. */
 const BUILT_IN = new Set(['pack', 'exec', 'install']);
@@ -18,16 +23,21 @@ const BUILT_IN = new Set(['pack', 'exec', 'install']);
 /** `pnpm SCRIPT` and `pnpm --filter @presign/MEMBER SCRIPT`, in fences and in code of running text. */
 const COMMAND = /\b(?:npx -y pnpm@12|pnpm)(?: --filter @presign\/(\w+))? ([a-z][\w-]*)/g;
 
+const read = (name: string): string => readFileSync(new URL(name, ROOT), 'utf8');
+const codeOf = (page: string): string[] => [
+  ...fencesIn(page).map(({ code }) => code),
+  ...Array.from(page.matchAll(/`([^`\n]+)`/g), ([, code = '']) => code),
+];
 const commandsIn = (page: string): RegExpMatchArray[] =>
-  [
-    ...fencesIn(page).map(({ code }) => code),
-    ...Array.from(page.matchAll(/`([^`\n]+)`/g), ([, code = '']) => code),
-  ].flatMap((code) => [...code.matchAll(COMMAND)]);
+  codeOf(page).flatMap((code) => [...code.matchAll(COMMAND)]);
+
+test.each(forUsers)('%s writes commands that need no pnpm', (name) => {
+  for (const code of codeOf(read(name)))
+    expect(code).not.toMatch(/(?<!npx (?:--offline )?-y )\bpnpm(?:@12)? /);
+});
 
 test('every pnpm script that a page names exists', () => {
-  const commands = pages.flatMap((name) =>
-    commandsIn(readFileSync(new URL(name, ROOT), 'utf8')).map((match) => ({ name, match })),
-  );
+  const commands = pages.flatMap((name) => commandsIn(read(name)).map((match) => ({ name, match })));
   expect(commands.length).toBeGreaterThan(15);
   for (const { name, match } of commands) {
     const [command, member, script = ''] = match;

@@ -47,10 +47,7 @@ describe.skipIf(!wanted)('the commands of an upgrade, as they are printed,', () 
     rmSync(folder, { recursive: true });
   });
 
-  const run = (commands: string, cwd = folder) => {
-    const shims = { folder, programs: { pnpm: 'exec npx -y pnpm@12 "$@"' } };
-    return runPrinted(commands, cwd, { DATABASE_URL: server.url }, shims);
-  };
+  const run = (commands: string, cwd = folder) => runPrinted(commands, cwd, { DATABASE_URL: server.url });
   const migrationsRun = async () => (await client`select id from drizzle.__drizzle_migrations`).length;
   /** Every table, with its columns and its rows. */
   const all = async () => {

@@ -48,7 +48,7 @@ describe('without any store', () => {
     for (const command of COMMANDS) {
       const help = await presign([...command, '--help']);
       expect(help.code).toBe(0);
-      expect(help.out).toMatch(new RegExp(`^Usage: pnpm presign ${command.join(' ')}`));
+      expect(help.out).toMatch(new RegExp(`^Usage: npx -y pnpm@12 presign ${command.join(' ')}`));
     }
   });
 

@@ -39,7 +39,7 @@ test.each([
   ['missing', sql`drop table ${MIGRATIONS}`],
 ])('a service says that its tables are %s, and which command makes them', async (problem, change) => {
   expect(await saidAfter(change)).toBe(
-    `DATABASE_URL: the tables are ${problem}: run "pnpm --filter @presign/issuer migrate" first`,
+    `DATABASE_URL: the tables are ${problem}: run "npx -y pnpm@12 --filter @presign/issuer migrate" first`,
   );
 });
 

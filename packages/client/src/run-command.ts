@@ -14,8 +14,8 @@ const HELP = `Usage: presign COMMAND
 ${ASKING.map(([usage, summary]) => `  ${usage.padEnd(25)}${summary}`).join('\n')}
 
 presign COMMAND --help explains a command. Variables: ISSUER_URL (default http://127.0.0.1:8787), and
-PRESIGN_API_KEY. In the folder of pnpm start its own key is taken. Exit codes: 0 done, 1 failed, 2 not
-understood.`;
+PRESIGN_API_KEY (default the key in .presign, for an issuer on this machine). Exit codes: 0 done, 1 failed,
+2 not understood.`;
 
 /** Whether a command asks an issuer. */
 export const isAsking = (name: string): boolean => name === 'give' || READS.has(name);

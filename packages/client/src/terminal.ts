@@ -4,7 +4,7 @@ import type { Presign } from './methods.ts';
 /** The input and output of the command `presign`. */
 export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The API key that `pnpm start` wrote into the folder of its data, if the command runs there. */
+  /** The API key that `npx -y pnpm@12 start` wrote into the folder of its data, if the command runs there. */
   readonly localKey: () => string | undefined;
   /** Writes a line of the result to standard output. */
   readonly out: (line: string) => void;
@@ -29,7 +29,7 @@ export function connect({ env, localKey }: Io, scope: 'presign' | 'read'): Presi
   const apiKey = env.PRESIGN_API_KEY || (isHere(url) ? localKey() : undefined);
   if (apiKey) return createPresign({ url, apiKey });
   throw new CommandError(
-    `PRESIGN_API_KEY is not set. Set it to an API key with the scope ${scope}, or run the command in the folder of pnpm start.`,
+    `PRESIGN_API_KEY is not set. Set it to an API key with the scope ${scope}, or run the command in the folder where start keeps .presign.`,
   );
 }
 

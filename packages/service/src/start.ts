@@ -60,7 +60,7 @@ export function explainStart(error: unknown, portVariable?: PortVariable): strin
   const code = state === undefined ? '' : ` (${state})`;
   if (isDatabaseOutage(error) && state !== READ_ONLY) return `DATABASE_URL: Postgres does not answer${code}`;
   if (state === UNDEFINED_TABLE) {
-    return 'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first';
+    return 'DATABASE_URL: the tables are missing: run "npx -y pnpm@12 --filter @presign/issuer migrate" first';
   }
   if (state === RAISED) return firstCause(error).message;
   return state === undefined ? error.message : `DATABASE_URL: Postgres ${problemOf(error)}${code}`;
@@ -104,7 +104,7 @@ export async function requireTables(db: Database): Promise<void> {
     throw error;
   }
   throw new Error(
-    'DATABASE_URL: the tables are of an older version: run "pnpm --filter @presign/issuer migrate" first',
+    'DATABASE_URL: the tables are of an older version: run "npx -y pnpm@12 --filter @presign/issuer migrate" first',
   );
 }
 

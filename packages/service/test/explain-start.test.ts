@@ -10,7 +10,7 @@ test.each([
   [failed('ECONNREFUSED'), 'DATABASE_URL: Postgres does not answer (ECONNREFUSED)'],
   [
     failed('42P01'),
-    'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first',
+    'DATABASE_URL: the tables are missing: run "npx -y pnpm@12 --filter @presign/issuer migrate" first',
   ],
   [failed('28P01'), 'DATABASE_URL: Postgres refuses the login (28P01)'],
   [failed('3D000'), 'DATABASE_URL: Postgres has no database of this name (3D000)'],

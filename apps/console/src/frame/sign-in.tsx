@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { signIn } from '../data/api.ts';
 import { Failed } from '../parts/answer.tsx';
 
-/** The names of this machine: `pnpm start` serves them. */
+/** The names of this machine: `npx -y pnpm@12 start` serves them. */
 const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
 
 /** The API key goes to the issuer and is not kept here: the issuer answers with a cookie that no script can read. */
@@ -52,8 +52,8 @@ export function SignIn() {
       {error && <Failed error={error} />}
       {isLocal && (
         <p class="soft">
-          With <code>pnpm start</code>, the file <code>.presign/sample-api-key</code> has the key of the
-          sample data, and <code>.presign/api-key</code> that of your own account.
+          With <code>npx -y pnpm@12 start</code>, the file <code>.presign/sample-api-key</code> has the key of
+          the sample data, and <code>.presign/api-key</code> that of your own account.
         </p>
       )}
     </main>

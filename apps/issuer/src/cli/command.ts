@@ -8,7 +8,7 @@ export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** All of standard input. */
   readonly input: () => Promise<string>;
-  /** The API key that `pnpm start` wrote, if the command runs where it keeps its data. */
+  /** The API key that `npx -y pnpm@12 start` wrote, if the command runs where it keeps its data. */
   readonly localKey: () => string | undefined;
   /** Writes a line of the result to standard output. */
   readonly out: (line: string) => void;
@@ -113,7 +113,7 @@ export async function readSecret(io: Io): Promise<string> {
   return secret;
 }
 
-const PROGRAM = 'pnpm presign';
+const PROGRAM = 'npx -y pnpm@12 presign';
 
 /**
  * The help text that lists all commands.
@@ -125,7 +125,7 @@ export function overview(commands: readonly Command[], asking: readonly (readonl
   return [
     `Usage: ${PROGRAM} COMMAND`,
     '',
-    'Commands that ask an issuer over its API (ISSUER_URL, PRESIGN_API_KEY), and work with pnpm start as it is:',
+    'Commands that ask an issuer over its API (ISSUER_URL, PRESIGN_API_KEY), and work while start runs:',
     '',
     ...indented.slice(0, asking.length),
     '',
