@@ -1,24 +1,32 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runProgram } from '../harness/run-program.ts';
 import { codeIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
+import { makeReaderFolder, TSX } from './reader-folder.ts';
 
 const page = readFileSync(new URL('../../docs/guides/typescript-client.md', import.meta.url), 'utf8');
 
 let local: Local;
+/** The folder of a reader who has installed the packages that the page names. */
+let reader: string;
 beforeAll(async () => {
   local = await startLocalForDocs();
+  reader = await makeReaderFolder(['openai', '@types/node']);
   const program = codeIn(page, 'ts').join('\n');
-  writeFileSync(join(local.folder, 'page.mts'), local.here(program));
+  writeFileSync(join(reader, 'program.mts'), local.here(program));
 });
-afterAll(() => local.close());
+afterAll(async () => {
+  await local.close();
+  rmSync(reader, { recursive: true });
+});
 
 test('the page, as one program, does what it says', async () => {
   const env = { PRESIGN_API_KEY: local.keys.apiKey };
-  const stdout = await local.run(process.execPath, ['--import', 'tsx', 'page.mts'], env);
+  const { out: stdout } = await runProgram(process.execPath, [...TSX, 'program.mts'], { cwd: reader, env });
   expect(stdout.split('\n')).toEqual([
     expect.stringMatching(/^http:.*\/llm\/t\/.*\/v1\/chat\/completions$/),
     'active',
@@ -40,7 +48,7 @@ const usageOf = (stdout: string): string[] =>
 test('and has no error of types', () => {
   const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
   const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
-  const args = [tsc, ...options, '--skipLibCheck', '--allowImportingTsExtensions', 'page.mts'];
-  const { status, stdout } = spawnSync(process.execPath, args, { cwd: local.folder, encoding: 'utf8' });
+  const args = [tsc, ...options, '--skipLibCheck', 'program.mts'];
+  const { status, stdout } = spawnSync(process.execPath, args, { cwd: reader, encoding: 'utf8' });
   expect([status, stdout]).toEqual([0, '']);
 });

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import {
   BUILT_IN_PROVIDERS,
   BUNDLED_PRICES,
@@ -15,9 +16,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
+import { runProgram } from '../harness/run-program.ts';
 import { openSocket } from '../sockets/holder.ts';
 import { codeIn, type Fence, fencesIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
+import { makeReaderFolder, TSX } from './reader-folder.ts';
 import { expectAsShown, expectSameShape } from './shown.ts';
 import { expectProgramAsShown, tabbed } from './tabs.ts';
 
@@ -27,10 +30,16 @@ const guides = readdirSync(GUIDES)
   .map((name) => ({ name, page: readFileSync(new URL(name, GUIDES), 'utf8') }));
 
 let local: Local;
+/** The folder of a reader who has installed the client. */
+let reader: string;
 beforeAll(async () => {
   local = await startLocalForDocs();
+  reader = await makeReaderFolder(['@types/node']);
 });
-afterAll(() => local.close());
+afterAll(async () => {
+  await local.close();
+  rmSync(reader, { recursive: true });
+});
 
 // A `bash` fence is run; `sh` is for commands that change a reader's machine or need other services.
 const runnable = guides.filter(({ page }) => codeIn(page, 'bash').length > 0);
@@ -51,31 +60,45 @@ describe.each(runnable)('$name', ({ page }) => {
   });
 });
 
-test('these guides show a request in three languages', () => {
-  const names = [
-    'budgets',
-    'limit-spending',
-    'mcp-bundle',
-    'read-usage-and-bill',
-    'revoke-a-url',
-    'virtual-keys',
-  ];
-  expect(tabbed.map(({ name }) => name)).toEqual(expect.arrayContaining(names.map((name) => `${name}.md`)));
+/** Pages whose programs call a URL, or that are about `start` itself. */
+const WITHOUT_TABS = ['sandbox.md', 'use-sockets.md', 'voice.md'];
+
+test('a guide that asks the issuer does so in three languages, and says how to run its programs', () => {
+  const asking = runnable.filter(({ page }) => codeIn(page, 'bash').join('').includes('$ISSUER_URL/v'));
+  const names = asking.map(({ name }) => name).filter((name) => !WITHOUT_TABS.includes(name));
+  const shown = [...new Set(tabbed.map(({ name }) => name)), 'issue-a-url.md'];
+  expect(shown.sort()).toEqual(names.sort());
+  for (const name of names)
+    for (const command of ['python3 program.py', 'npx -y tsx program.mts'])
+      expect(pageOf(name), name).toContain(`\`${command}\``);
 });
 
 // Their Python: test/foreign/python-client.foreign.test.ts.
 test.each(tabbed)('the TypeScript of $name prints what its curl prints', async (tabs) => {
-  writeFileSync(join(local.folder, 'tab.mts'), local.here(tabs.ts));
-  await expectProgramAsShown(local, tabs, 'node --import tsx tab.mts');
+  writeFileSync(join(reader, 'program.mts'), local.here(tabs.ts));
+  await expectProgramAsShown(local, tabs, `cd ${reader} && node ${TSX.join(' ')} program.mts`);
+});
+
+test('the TypeScript of all guides has no error of types', () => {
+  const files = tabbed.map(({ ts }, place) => {
+    writeFileSync(join(reader, `${place}.mts`), `${ts}\nexport {};\n`);
+    return `${place}.mts`;
+  });
+  const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
+  const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
+  const args = [tsc, ...options, '--lib', 'es2023,dom', '--skipLibCheck', ...files];
+  const { status, stdout } = spawnSync(process.execPath, args, { cwd: reader, encoding: 'utf8' });
+  expect([status, stdout]).toEqual([0, '']);
 });
 
 test('the TypeScript of the guide to issuing issues the URL that its curl issues', async () => {
   const [program = ''] = codeIn(pageOf('issue-a-url.md'), 'ts');
+  writeFileSync(join(reader, 'program.mts'), program);
   const env = {
     ISSUER_URL: `http://127.0.0.1:${local.issuerPort}`,
     PRESIGN_API_KEY: local.keys.apiKey,
   };
-  const url = await local.run(process.execPath, ['--input-type=module', '-e', program], env);
+  const { out: url } = await runProgram(process.execPath, [...TSX, 'program.mts'], { cwd: reader, env });
   expect(url).toMatch(/\/llm\/t\/v4\.public\..*\/v1\/chat\/completions\n$/);
   const left = (await (await fetch(url.replace('/v1/chat/completions\n', ''))).json()) as object;
   expect(left).toMatchObject({ max_uses: 3, cost_limit: 50_000 });
@@ -146,7 +169,7 @@ test('the usage of the guide has its calls once they are in the ledger', async (
 
 test('the receiver of the webhook guide takes a signed request, and refuses an unsigned one', async () => {
   const port = await freePort();
-  const [receiver = ''] = codeIn(pageOf('webhooks.md'), 'ts');
+  const receiver = codeIn(pageOf('webhooks.md'), 'ts').find((code) => code.includes('new Webhook(')) ?? '';
   writeFileSync(join(local.folder, 'receiver.mts'), receiver.replace('3000', String(port)));
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
   const child = spawn(process.execPath, ['--import', 'tsx', 'receiver.mts'], {

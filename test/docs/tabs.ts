@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import { type Fence, fencesIn } from './fences.ts';
 import type { Local } from './local.ts';
 import { expectAsShown } from './shown.ts';
@@ -32,17 +33,24 @@ function tabsIn(page: string): readonly Tabs[] {
   });
 }
 
-/** The guides with tabs, except the one whose programs print less than its curl. */
+/** The requests with tabs of all guides, except the one whose programs print less than its curl. */
 export const tabbed = readdirSync(GUIDES)
   .filter((name) => name.endsWith('.md') && name !== 'issue-a-url.md')
   .flatMap((name) => tabsIn(readFileSync(new URL(name, GUIDES), 'utf8')).map((tabs) => ({ name, ...tabs })));
 
-/** Runs the commands of a page, and then a program in place of the last request, whose output it compares with the page. */
+/**
+ * Runs the commands of a page, and then a program in place of the last request. The program must end well, and print what the page
+ * shows.
+ */
 export async function expectProgramAsShown(
   local: Local,
   { commands, shown }: Tabs,
   program: string,
 ): Promise<void> {
-  const script = `{\n${local.here(commands)}\n} > /dev/null\n${program}`;
-  expectAsShown(await local.run('bash', ['-euo', 'pipefail', '-c', script]), shown);
+  const script = `{\n${local.here(commands)}\n} > /dev/null\n${program}\nprintf '${ENDED}'`;
+  const [printed = '', end] = (await local.run('bash', ['-euo', 'pipefail', '-c', script])).split(ENDED);
+  expect(end, printed).toBe('');
+  expectAsShown(printed, shown);
 }
+
+const ENDED = '\n--- ended well ---\n';
