@@ -90,6 +90,10 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   expect(await presign.listSimilarCalls({ request_id: request_id ?? '' })).toEqual({
     data: expect.any(Array),
   });
+  expect(await presign.search({ contains: user.slice(1) })).toEqual({
+    data: [{ kind: 'external_user', id: user, name: user }],
+    complete: true,
+  });
   expect((await presign.getUsageHours({ group_by: ['provider'] })).data?.[0]).toMatchObject({
     provider: 'openai',
   });

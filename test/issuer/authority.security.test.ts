@@ -159,6 +159,7 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   listCalls: some,
   getCall: grant,
   listSimilarCalls: grant,
+  search: async () => ({ query: '?contains=of-the-owner' }),
   listAudit: some,
   listModels: some,
   getLimits: some,

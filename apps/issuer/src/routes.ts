@@ -29,6 +29,7 @@ import { getCall, listCalls } from './usage/calls.ts';
 import { getUsageHours } from './usage/get-hours.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { getRefusals } from './usage/refused.ts';
+import { search } from './usage/search.ts';
 import { listSimilarCalls } from './usage/similar-calls.ts';
 import { changeWebhook, enableWebhook, rotateWebhookSecret } from './webhooks/change-webhook.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
@@ -52,6 +53,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   listCalls,
   getCall,
   listSimilarCalls,
+  search,
   listAudit,
   listModels,
   getLimits,

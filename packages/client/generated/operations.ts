@@ -44,6 +44,8 @@ export type Operations = {
   readonly getCall: Operation;
   /** List the calls like one within 60 seconds of it. */
   readonly listSimilarCalls: Operation;
+  /** Find users and sessions by a part of their names. */
+  readonly search: Operation;
   /** List changes, newest first: who made them, when, from where, before and after. */
   readonly listAudit: Operation;
   /** List the models that have a price. */
@@ -153,6 +155,7 @@ export const OPERATIONS: Operations = {
   listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
   getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
   listSimilarCalls: {"method":"GET","path":"/v1/calls/{request_id}/similar","fields":"query","idempotencyKey":false},
+  search: {"method":"GET","path":"/v1/search","fields":"query","idempotencyKey":false},
   listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
   listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
   getLimits: {"method":"GET","path":"/v1/limits","fields":"query","idempotencyKey":false},

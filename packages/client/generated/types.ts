@@ -1169,6 +1169,20 @@ export interface components {
             data: components["schemas"]["Call"][];
         };
         /** @enum {string} */
+        SearchKind: "external_user" | "session";
+        SearchAnswer: {
+            /** @description Users first: those whose names begin with the text, then the others by name. Then sessions, newest first. */
+            data: components["schemas"]["Named"][];
+            /** @description false: there may be more names that have this part. */
+            complete: boolean;
+        };
+        Named: {
+            kind: components["schemas"]["SearchKind"];
+            /** @description The id of a session. A user has its name as its id. */
+            id: string;
+            name: string;
+        };
+        /** @enum {string} */
         AuditAction: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "alert.created" | "alert.changed" | "alert.deleted" | "alert.tested" | "urls.revoked" | "console.signed_in";
         /** @enum {string} */
         AuditTargetKind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget" | "alert";
@@ -2354,6 +2368,9 @@ export type CallWithRefunds = components['schemas']['CallWithRefunds'];
 export type PriceLine = components['schemas']['PriceLine'];
 export type Refund = components['schemas']['Refund'];
 export type SimilarCalls = components['schemas']['SimilarCalls'];
+export type SearchKind = components['schemas']['SearchKind'];
+export type SearchAnswer = components['schemas']['SearchAnswer'];
+export type Named = components['schemas']['Named'];
 export type AuditAction = components['schemas']['AuditAction'];
 export type AuditTargetKind = components['schemas']['AuditTargetKind'];
 export type AuditPage = components['schemas']['AuditPage'];
@@ -3513,6 +3530,50 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["SimilarCalls"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description A part of the name. Upper and lower case are the same. */
+                contains: string;
+                /** @description Only names of this kind. */
+                kind?: components["schemas"]["SearchKind"];
+                /** @description The most names of each kind to return. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "kind": "external_user",
+                     *           "id": "user-42",
+                     *           "name": "user-42"
+                     *         },
+                     *         {
+                     *           "kind": "session",
+                     *           "id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+                     *           "name": "Report of user 42"
+                     *         }
+                     *       ],
+                     *       "complete": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SearchAnswer"];
                 };
             };
         };

@@ -17,6 +17,7 @@ export * from './api/policy.ts';
 export * from './api/presign.ts';
 export * from './api/refused.ts';
 export * from './api/reports.ts';
+export * from './api/search.ts';
 export * from './api/session.ts';
 export * from './api/warning.ts';
 export * from './api/webhook-events.ts';

@@ -1,13 +1,11 @@
 import type { Input, Limits, UsageHours, UsageReport } from '@presign/client';
 import { type Query, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
-import type { NamedKey } from './named-key.ts';
 import { type Cursor, usePages, useWhole } from './pages.ts';
 import type { Range } from './range.ts';
 import { refusedIn } from './refusals.ts';
 import { mapAll } from './run-all.ts';
 import { LIMITS, setSession } from './session.ts';
-import { nameOf } from './shared-budget.ts';
 import type { Url } from './urls.ts';
 import {
   apiFilters,
@@ -17,8 +15,6 @@ import {
   readReport,
   type UsageAsked,
   type UsageFilters,
-  usageFields,
-  valueIn,
 } from './usage.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
@@ -43,7 +39,7 @@ export const useLimits = () =>
 export const LIVE_MS = 5_000;
 
 /** How often reports move on. Until then, all pages sum the same calls. */
-const REPORT_MS = 30_000;
+export const REPORT_MS = 30_000;
 
 /** The end of all reports, in Unix seconds: one moment for all pages, whatever time they show. */
 export const useNow = (): number =>
@@ -66,7 +62,7 @@ let turn: Promise<unknown> = Promise.resolve();
  * Reads one report after another, as an issuer does for an account: reports that wait there for long are refused. One whose page was left
  * meanwhile is not read.
  */
-function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+export function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
   const own = turn.then(() => {
     signal.throwIfAborted();
     return read();
@@ -244,56 +240,6 @@ export const useCall = (requestId: string) =>
     queryFn: () => presign.getCall({ request_id: requestId }),
     refetchInterval: ({ state }) =>
       isGone(state.error) && state.errorUpdateCount < MOST_LOOKS ? LOOK_MS : false,
-  });
-
-/** The names of API keys, virtual keys and budgets by their ids, as far as the first hundred of each have them. */
-export const useNames = (isAdmin: boolean, enabled = true) =>
-  useQuery({
-    queryKey: ['names', isAdmin],
-    enabled,
-    staleTime: REPORT_MS,
-    queryFn: async (): Promise<Names> => {
-      const first = { limit: 100 };
-      const [keys, virtual, budgets] = await Promise.all([
-        isAdmin ? presign.listApiKeys(first) : { data: [] },
-        presign.listVirtualKeys(first),
-        presign.listBudgets(first),
-      ]);
-      return {
-        api_key: new Map(keys.data.map(({ id, name }) => [id, name])),
-        virtual_key: new Map(virtual.data.map(({ id, name }) => [id, name])),
-        budget: new Map(budgets.data.map((budget) => [budget.id, nameOf(budget)])),
-        keys: { api_key: keys.data, virtual_key: virtual.data },
-      };
-    },
-  });
-
-export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>> & {
-  /** Keys with their names, and whether they are revoked. */
-  readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
-};
-
-/** The most values that a list of suggestions has: the API lists them by name, so those at the end of the alphabet may be missing. */
-const SUGGESTED = 1_000;
-const SUGGESTED_SECONDS = 90 * 86_400;
-
-/** The first values by name that calls of the last months have in a dimension, with those of most calls first. */
-export const useValues = (by: Dimension, enabled = true) =>
-  useQuery({
-    queryKey: ['values', by],
-    enabled,
-    staleTime: REPORT_MS,
-    queryFn: ({ signal }) =>
-      inTurn(signal, async () => {
-        const to = issuerTime();
-        const range = { from: to - SUGGESTED_SECONDS, to, zone: 'UTC' };
-        const fields = { ...usageFields({ range, groupBy: [by] }), limit: SUGGESTED };
-        const { data } = await presign.getUsage(fields);
-        return data
-          .sort((a, b) => b.calls - a.calls)
-          .map((row) => valueIn(row, by))
-          .filter((value) => value !== null);
-      }),
   });
 
 const listVirtualKeys = (at: Cursor) => presign.listVirtualKeys(at);

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { useNames, useValues } from '../data/queries.ts';
+import { useFound, useNames, useValues } from '../data/names.ts';
 import { href, hrefOf } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 
@@ -8,7 +8,8 @@ type Found = { readonly kind: string; readonly name: string; readonly href: stri
 type Page = { readonly name: string; readonly path: string };
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const MOST_FOUND = 12;
+const MOST_FOUND = 15;
+const MOST_OF_KIND = 5;
 
 const isMac = /mac/i.test(navigator.userAgent);
 
@@ -45,12 +46,16 @@ export function Search({ pages }: { pages: readonly Page[] }) {
 /** The pattern "combobox with a list" of WAI-ARIA: the field keeps the focus, and the arrows choose an option. */
 function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void }) {
   const [text, setText] = useState('');
-  const [at, setAt] = useState(0);
+  const [picked, setPicked] = useState<string>();
   const list = useId();
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
-  const found = useFound(text.trim(), pages);
-  const chosen = Math.min(at, found.length - 1);
+  const { found, isWaiting } = useAll(text.trim(), pages);
+  // Names may come while the reader chooses: the choice stays.
+  const chosen = Math.max(
+    0,
+    found.findIndex((each) => each.href === picked),
+  );
   const go = (each: Found | undefined) => {
     if (!each) return;
     leave();
@@ -58,14 +63,14 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
   };
   const onKeyDown = (event: JSX.TargetedKeyboardEvent<HTMLInputElement>) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) setAt((chosen + step + found.length) % Math.max(1, found.length));
+    if (step !== undefined) setPicked(found.at((chosen + step) % Math.max(1, found.length))?.href);
     else if (event.key === 'Enter') go(found[chosen]);
     else return;
     event.preventDefault();
   };
   const type = (value: string) => {
     setText(value);
-    setAt(0);
+    setPicked(undefined);
   };
   return (
     <>
@@ -99,44 +104,62 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
         ))}
       </div>
       <p class="soft" role="status">
-        {found.length === 0 ? 'Nothing found.' : ''}
+        {isWaiting ? 'Searching…' : found.length === 0 ? 'Nothing found.' : ''}
       </p>
     </>
   );
 }
 
-function useFound(text: string, pages: readonly Page[]): Found[] {
+function useAll(
+  text: string,
+  pages: readonly Page[],
+): { readonly found: readonly Found[]; readonly isWaiting: boolean } {
   const can = useContext(Rights);
   const isReader = can('read');
-  const { data: users = [] } = useValues('external_user', isReader);
+  const isId = UUID.test(text);
+  const searched = useFound(text, isReader && !isId);
   const { data: models = [] } = useValues('model', isReader);
   const { data: names } = useNames(can('admin'), isReader);
+  if (isId)
+    return { found: [...idsOf(text.toLowerCase()), ...(isReader ? [typed(text)] : [])], isWaiting: false };
   const fits = ({ name }: { readonly name: string }) => name.toLowerCase().includes(text.toLowerCase());
-  const all = (kind: string, of: readonly string[], to: (name: string) => string): Found[] =>
-    of.map((name) => ({ kind, name, href: to(name) }));
   const named = (
     kind: string,
-    of: ReadonlyMap<string, string> | undefined,
+    of: Iterable<readonly [id: string, name: string]> = [],
     to: (id: string) => string,
-  ): Found[] => [...(of ?? [])].map(([id, name]) => ({ kind, name, href: to(id) }));
-  const typed = isReader ? typedCustomer(text, users) : [];
-  if (UUID.test(text)) return [...idsOf(text.toLowerCase()), ...typed];
+  ): Found[] =>
+    Array.from(of, ([id, name]) => ({ kind, name, href: to(id) }))
+      .filter(fits)
+      .slice(0, MOST_OF_KIND);
+  const of = (kind: string) =>
+    searched.found.filter((each) => each.kind === kind).map(({ id, name }) => [id, name] as const);
+  const customers = named('customer', of('external_user'), (user) => hrefOf('customers', user));
   const known = [
-    ...pages.map(({ name, path }) => ({ kind: 'page', name, href: href(path) })),
-    ...all('customer', users, (user) => hrefOf('customers', user)),
-    ...all('model', models, (model) => href('requests', { model })),
+    ...pages.map(({ name, path }) => ({ kind: 'page', name, href: href(path) })).filter(fits),
+    ...customers,
+    ...named('session', of('session'), (id) => hrefOf('urls', id)),
+    ...named(
+      'model',
+      models.map((model) => [model, model] as const),
+      (model) => href('requests', { model }),
+    ),
     ...named('budget', names?.budget, (id) => hrefOf('limits', id)),
     ...named('API key', names?.api_key, (id) => hrefOf('keys', id)),
     ...named('virtual key', names?.virtual_key, (id) => hrefOf('keys', id)),
-  ].filter(fits);
-  return [...known.slice(0, MOST_FOUND - typed.length), ...typed];
+  ].slice(0, MOST_FOUND);
+  const isKnown = text === '' || customers.some(({ name }) => name === text);
+  return {
+    found: isReader && !isKnown ? [...known, typed(text)] : known,
+    isWaiting: searched.isWaiting,
+  };
 }
 
-/** The text as the name of a customer: the suggestions have some of the names alone. */
-const typedCustomer = (text: string, users: readonly string[]): Found[] =>
-  text === '' || users.includes(text)
-    ? []
-    : [{ kind: 'customer, as typed', name: text, href: hrefOf('customers', text) }];
+/** The text as the name of a customer, whom the search may not find. */
+const typed = (text: string): Found => ({
+  kind: 'customer, as typed',
+  name: text,
+  href: hrefOf('customers', text),
+});
 
 /** An id says nothing of its kind, and each page says if there is no such thing. */
 const idsOf = (id: string): Found[] => [

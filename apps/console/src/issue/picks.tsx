@@ -2,7 +2,8 @@ import { createContext } from 'preact';
 import { useContext, useId, useRef } from 'preact/hooks';
 import { tokenRates } from '../data/estimate.ts';
 import { money } from '../data/format.ts';
-import { useModels, useValues, useVirtualKeyList } from '../data/queries.ts';
+import { useUsers } from '../data/names.ts';
+import { useModels, useVirtualKeyList } from '../data/queries.ts';
 import { Rights } from '../parts/rights.ts';
 import { PATHS } from './dialects.ts';
 import type { Texts } from './schema.ts';
@@ -24,7 +25,7 @@ export function usePicks(texts: Texts): Readonly<Record<string, Pick>> {
   const can = useContext(Rights);
   const isReader = can('read');
   const provider = texts.get('provider') ?? '';
-  const { data: users = [] } = useValues('external_user', isReader);
+  const users = useUsers(texts.get('external_user') ?? '', isReader);
   const { data: models } = useModels('', isReader);
   const { data: keys } = useVirtualKeyList(isReader);
   if (!isReader) return { path: { options: PATHS.map(plain) } };

@@ -1,7 +1,8 @@
 import type { KeyPolicy } from '@presign/client';
 import { useContext, useState } from 'preact/hooks';
 import { short } from '../data/format.ts';
-import { useLimits, useModels, useNames, useValues } from '../data/queries.ts';
+import { useNames, useUsers } from '../data/names.ts';
+import { useLimits, useModels } from '../data/queries.ts';
 import { Rights } from '../parts/rights.ts';
 import { Checks, type Edit, Entry, Flag, Group, List } from './policy-controls.tsx';
 import { draftOf, parse, policyOf } from './policy-draft.ts';
@@ -180,7 +181,7 @@ const WARNINGS = { '': 'issue the URL with them', true: 'refuse the URL', false:
 
 function Conditions(edit: Edit) {
   const [isEntered, setEntered] = useState(false);
-  const { data: users } = useValues('external_user', isEntered);
+  const users = useUsers(edit.draft.texts.external_user ?? '', isEntered);
   return (
     <Group name="Callers and bodies" fields={CONDITIONS} {...edit}>
       <List {...edit} field="bind.origins" label="Origins of pages" hint="Scheme and host, without a path." />
@@ -190,7 +191,7 @@ function Conditions(edit: Edit) {
         field="external_user"
         label="User"
         hint="Set in each URL."
-        suggested={users ?? []}
+        suggested={users}
         onFocus={() => setEntered(true)}
       />
       <Flag {...edit} field="sockets" label="Sockets" texts={SOCKETS} />

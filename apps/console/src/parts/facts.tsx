@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import { short, time } from '../data/format.ts';
-import { useNames } from '../data/queries.ts';
+import { useNames } from '../data/names.ts';
 import { zoneOf } from '../data/range.ts';
 import { hrefOf, usePlace } from './place.ts';
 import { Rights } from './rights.ts';

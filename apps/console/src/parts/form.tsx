@@ -16,11 +16,12 @@ type FieldProps = {
   /** Values to choose from. Others can be typed. */
   readonly suggested?: readonly string[] | undefined;
   readonly onFocus?: () => void;
+  readonly onTyped?: (text: string) => void;
   /** Its name in the API, if it is another one. A refusal that names it is shown here. */
   readonly param?: string;
 };
 
-export function Field({ label, hint, value, suggested, param, ...input }: FieldProps) {
+export function Field({ label, hint, value, suggested, param, onTyped, ...input }: FieldProps) {
   const id = useId();
   const { message, field } = useProblem<HTMLInputElement>(param ?? input.name);
   return (
@@ -34,6 +35,7 @@ export function Field({ label, hint, value, suggested, param, ...input }: FieldP
         defaultValue={value}
         {...describedBy(id, hint, message)}
         list={suggested && `${id}-list`}
+        onInput={(event) => onTyped?.(event.currentTarget.value)}
         {...input}
       />
       {suggested && <Suggested id={`${id}-list`} of={suggested} />}
@@ -182,7 +184,7 @@ function withoutField(form: HTMLFormElement, filters: Readonly<Record<string, st
 /** The values that a page gives the fields of a form. */
 const givenTo = (form: HTMLFormElement): string =>
   JSON.stringify(
-    Array.from(form.querySelectorAll<HTMLInputElement | HTMLOptionElement>('input, option'), (each) =>
+    Array.from(form.querySelectorAll<HTMLInputElement | HTMLOptionElement>('input, select option'), (each) =>
       each instanceof HTMLInputElement ? each.defaultValue : each.defaultSelected,
     ),
   );

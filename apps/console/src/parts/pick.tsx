@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { useValues } from '../data/queries.ts';
+import { useUsers, useValues } from '../data/names.ts';
 import type { Dimension } from '../data/usage.ts';
 import { Field } from './form.tsx';
 
@@ -11,5 +11,22 @@ export function Pick({ label, by, value }: PickProps) {
   const { data: suggested = [] } = useValues(by, isEntered);
   return (
     <Field label={label} name={by} value={value} suggested={suggested} onFocus={() => setEntered(true)} />
+  );
+}
+
+/** The same for a user, of whom there may be more than a list has. */
+export function PickUser({ value }: { readonly value: string | undefined }) {
+  const [isEntered, setEntered] = useState(false);
+  const [typed, setTyped] = useState('');
+  const suggested = useUsers(typed, isEntered);
+  return (
+    <Field
+      label="User"
+      name="external_user"
+      value={value}
+      suggested={suggested}
+      onFocus={() => setEntered(true)}
+      onTyped={setTyped}
+    />
   );
 }

@@ -10,7 +10,7 @@ import {
 } from '../data/audit-words.ts';
 import { useAudit } from '../data/developer-queries.ts';
 import { short } from '../data/format.ts';
-import { useNames } from '../data/queries.ts';
+import { useNames } from '../data/names.ts';
 import { Page } from '../parts/answer.tsx';
 import { useZone, When } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';

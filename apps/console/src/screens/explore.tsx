@@ -1,14 +1,15 @@
 import type { UsageReport } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { count, money } from '../data/format.ts';
-import { useByDay, useLimits, useNames, useUsage } from '../data/queries.ts';
+import { useNames } from '../data/names.ts';
+import { useByDay, useLimits, useUsage } from '../data/queries.ts';
 import { type Dimension, dimensionName, type UsageFilters, valueIn } from '../data/usage.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';
 import { Download } from '../parts/download.tsx';
 import { useName } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';
-import { Pick } from '../parts/pick.tsx';
+import { Pick, PickUser } from '../parts/pick.tsx';
 import { href, type Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
@@ -41,7 +42,7 @@ export function Explore({ params }: { params: Place['params'] }) {
       <FilterForm path="explore">
         <Choice label="Sum by" name="by" value={by} options={options} />
         <Choice label="And by" name="then" value={then} options={[['', 'nothing else'], ...options]} />
-        <Pick label="User" by="external_user" value={filters.external_user} />
+        <PickUser value={filters.external_user} />
         <Pick label="Model" by="model" value={filters.model} />
         <Pick label="Provider" by="provider" value={filters.provider} />
         {tags.map((tag) => (

@@ -1,9 +1,10 @@
 import type { Input, SharedBudget } from '@presign/client';
-import { useContext } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money } from '../data/format.ts';
 import { idOfKey } from '../data/named-key.ts';
-import { type Names, useBudget, useBudgets, useNames, useValues } from '../data/queries.ts';
+import { type Names, useNames, useUsers } from '../data/names.ts';
+import { useBudget, useBudgets } from '../data/queries.ts';
 import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
@@ -19,7 +20,7 @@ import {
 } from '../parts/budgets.tsx';
 import { Facts, Fullness, Id, NotLive, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { Pick } from '../parts/pick.tsx';
+import { PickUser } from '../parts/pick.tsx';
 import type { Place } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 
@@ -31,7 +32,7 @@ export function BudgetsPage({ params }: { params: Place['params'] }) {
   return (
     <Page title="Limits">
       <FilterForm path="limits">
-        <Pick label="User" by="external_user" value={params.external_user} />
+        <PickUser value={params.external_user} />
       </FilterForm>
       {can('admin') && <CreateBudget />}
       <BudgetTable of={budgets} empty="No shared budget yet." />
@@ -120,7 +121,8 @@ function scopeOf(
 const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
 
 function CreateBudget() {
-  const users = useValues('external_user').data ?? [];
+  const [typed, setTyped] = useState('');
+  const users = useUsers(typed);
   const { data: names } = useNames(true);
   const keys = [...(names?.keys.api_key ?? []), ...(names?.keys.virtual_key ?? [])];
   const inForce = keys.filter(({ revoked_at: end }) => end === null);
@@ -148,6 +150,7 @@ function CreateBudget() {
           label="Which"
           name="which"
           suggested={suggested}
+          onTyped={setTyped}
           hint="The user, the key, or metadata such as team=blue. * gives each user, or each value, a budget of its own."
         />
         <Choice

@@ -1,9 +1,10 @@
 import { useContext } from 'preact/hooks';
-import { useCalls, useNames } from '../data/queries.ts';
+import { useNames } from '../data/names.ts';
+import { useCalls } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { Pick } from '../parts/pick.tsx';
+import { Pick, PickUser } from '../parts/pick.tsx';
 import type { Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
@@ -44,7 +45,7 @@ function RequestFilters({ params }: { params: Place['params'] }) {
   return (
     <FilterForm path="requests">
       <Choice label="Outcome" name="outcome" value={params.outcome} options={OUTCOMES} />
-      <Pick label="User" by="external_user" value={params.external_user} />
+      <PickUser value={params.external_user} />
       <Pick label="Model" by="model" value={params.model} />
       <Pick label="Provider" by="provider" value={params.provider} />
       <details open={RARE.some((name) => params[name] !== undefined)}>

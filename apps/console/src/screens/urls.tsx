@@ -1,9 +1,10 @@
 import { useContext } from 'preact/hooks';
-import { useNames, useNow, useUrls } from '../data/queries.ts';
+import { useNames } from '../data/names.ts';
+import { useNow, useUrls } from '../data/queries.ts';
 import { fitsUrl } from '../data/urls.ts';
 import { Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { Pick } from '../parts/pick.tsx';
+import { Pick, PickUser } from '../parts/pick.tsx';
 import type { Place } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { UrlTable } from '../parts/url-table.tsx';
@@ -52,7 +53,7 @@ function UrlFilters({ params }: { params: Place['params'] }) {
   return (
     <FilterForm path="urls">
       <Field label="Name" name="name" value={params.name} />
-      <Pick label="User" by="external_user" value={params.external_user} />
+      <PickUser value={params.external_user} />
       <Choice label="State" name="state" value={params.state ?? ''} options={STATES} />
       <Choice label="Ends" name="ends" value={params.ends ?? ''} options={ENDS} />
       <Pick label="Provider" by="provider" value={params.provider} />

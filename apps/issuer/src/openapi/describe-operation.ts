@@ -173,6 +173,7 @@ export const TAGS = {
   Usage: 'Sums of what was called and spent.',
   Refusals: 'How many calls did not pass.',
   Calls: 'Calls that passed, one by one.',
+  Search: 'Users and sessions by a part of their names.',
   Audit: 'Changes: by whom, when, before and after.',
   Models: 'Models that have a price.',
   Limits: 'Limits of API keys and of requests.',

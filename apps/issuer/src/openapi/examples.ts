@@ -247,6 +247,13 @@ const usage = {
   listSimilarCalls: {
     data: [{ ...call, request_id: 'b8a79685-7463-4251-9a0f-1e2d3c4b5a69', retry_count: 1 }],
   },
+  search: {
+    data: [
+      { kind: 'external_user', id: USER, name: USER },
+      { kind: 'session', id: SESSION, name: 'Report of user 42' },
+    ],
+    complete: true,
+  },
   listAudit: page(auditEntry),
 };
 

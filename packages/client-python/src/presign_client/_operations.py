@@ -32,6 +32,8 @@ from .models import (
     Call,
     CallWithRefunds,
     SimilarCalls,
+    SearchKind,
+    SearchAnswer,
     AuditAction,
     AuditTargetKind,
     AuditPage,
@@ -182,6 +184,14 @@ class ListCallsQuery(TypedDict):
     """Only calls that ended so. `failed`: calls that the gateway admitted and that failed, whatever the cause. `refused`: calls that the gateway refused. `all`: these and all others in one list. Left out: all but refused ones."""
     failure: NotRequired[str | None]
     """Only calls that failed so: an error code, or one of the others of the field `failure`."""
+
+class SearchQuery(TypedDict):
+    contains: str | None
+    """A part of the name. Upper and lower case are the same."""
+    kind: NotRequired[SearchKind | None]
+    """Only names of this kind."""
+    limit: NotRequired[int | None]
+    """The most names of each kind to return."""
 
 class ListAuditQuery(TypedDict):
     limit: NotRequired[int | None]
@@ -342,6 +352,11 @@ class Operations:
     def list_similar_calls(self, request_id: str) -> SimilarCalls:
         """List the calls like one within 60 seconds of it."""
         answer: SimilarCalls = self._send("GET", "/v1/calls/{request_id}/similar", {"request_id": request_id})
+        return answer
+
+    def search(self, **fields: Unpack[SearchQuery]) -> SearchAnswer:
+        """Find users and sessions by a part of their names."""
+        answer: SearchAnswer = self._send("GET", "/v1/search", {}, query={**fields})
         return answer
 
     @overload
@@ -707,6 +722,11 @@ class AsyncOperations:
     async def list_similar_calls(self, request_id: str) -> SimilarCalls:
         """List the calls like one within 60 seconds of it."""
         answer: SimilarCalls = await self._send("GET", "/v1/calls/{request_id}/similar", {"request_id": request_id})
+        return answer
+
+    async def search(self, **fields: Unpack[SearchQuery]) -> SearchAnswer:
+        """Find users and sessions by a part of their names."""
+        answer: SearchAnswer = await self._send("GET", "/v1/search", {}, query={**fields})
         return answer
 
     @overload

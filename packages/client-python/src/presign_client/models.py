@@ -881,6 +881,20 @@ class SimilarCalls(TypedDict):
     data: list[Call]
     """Newest first, without the call itself; at most the 100 newest."""
 
+SearchKind: TypeAlias = Literal["external_user", "session"]
+
+class SearchAnswer(TypedDict):
+    data: list[Named]
+    """Users first: those whose names begin with the text, then the others by name. Then sessions, newest first."""
+    complete: bool
+    """false: there may be more names that have this part."""
+
+class Named(TypedDict):
+    kind: SearchKind
+    id: str
+    """The id of a session. A user has its name as its id."""
+    name: str
+
 AuditAction: TypeAlias = Literal["account.created", "account.changed", "account.suspended", "account.resumed", "account.deleted", "api_key.created", "api_key.changed", "api_key.revoked", "virtual_key.created", "virtual_key.changed", "virtual_key.rotated", "virtual_key.deleted", "webhook.created", "webhook.changed", "webhook.deleted", "webhook.secret_rotated", "webhook.enabled", "webhook.tested", "delivery.replayed", "grant.changed", "session.changed", "budget.created", "budget.changed", "budget.deleted", "alert.created", "alert.changed", "alert.deleted", "alert.tested", "urls.revoked", "console.signed_in"]
 
 AuditTargetKind: TypeAlias = Literal["account", "api_key", "virtual_key", "webhook", "delivery", "grant", "session", "external_user", "external_session", "budget", "alert"]

@@ -1,0 +1,93 @@
+import type { Input } from '@presign/client';
+import { keepPreviousData, useQuery } from '@tanstack/preact-query';
+import { useEffect, useState } from 'preact/hooks';
+import { issuerTime, presign } from './api.ts';
+import type { NamedKey } from './named-key.ts';
+import { inTurn, REPORT_MS } from './queries.ts';
+import { readAll } from './read-all.ts';
+import { nameOf } from './shared-budget.ts';
+import { type Dimension, usageFields, valueIn } from './usage.ts';
+
+/** The names of the newest API keys, virtual keys and budgets by their ids: 1,000 of each. */
+export const useNames = (isAdmin: boolean, enabled = true) =>
+  useQuery({
+    queryKey: ['names', isAdmin],
+    enabled,
+    staleTime: REPORT_MS,
+    queryFn: async (): Promise<Names> => {
+      const [keys, virtual, budgets] = await Promise.all([
+        isAdmin ? readAll((at) => presign.listApiKeys(at)) : { rows: [] },
+        readAll((at) => presign.listVirtualKeys(at)),
+        readAll((at) => presign.listBudgets(at)),
+      ]);
+      return {
+        api_key: new Map(keys.rows.map(({ id, name }) => [id, name])),
+        virtual_key: new Map(virtual.rows.map(({ id, name }) => [id, name])),
+        budget: new Map(budgets.rows.map((budget) => [budget.id, nameOf(budget)])),
+        keys: { api_key: keys.rows, virtual_key: virtual.rows },
+      };
+    },
+  });
+
+export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>> & {
+  /** Keys with their names, and whether they are revoked. */
+  readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
+};
+
+/** The most values that a list of suggestions has: the API lists them by name, so those at the end of the alphabet may be missing. */
+const SUGGESTED = 1_000;
+const SUGGESTED_SECONDS = 90 * 86_400;
+
+/** The first values by name that calls of the last months have in a dimension, with those of most calls first. */
+export const useValues = (by: Dimension, enabled = true) =>
+  useQuery({
+    queryKey: ['values', by],
+    enabled,
+    staleTime: REPORT_MS,
+    queryFn: ({ signal }) =>
+      inTurn(signal, async () => {
+        const to = issuerTime();
+        const range = { from: to - SUGGESTED_SECONDS, to, zone: 'UTC' };
+        const fields = { ...usageFields({ range, groupBy: [by] }), limit: SUGGESTED };
+        const { data } = await presign.getUsage(fields);
+        return data
+          .sort((a, b) => b.calls - a.calls)
+          .map((row) => valueIn(row, by))
+          .filter((value) => value !== null);
+      }),
+  });
+
+/** How long after the last key a text is looked for. */
+const TYPED_MS = 200;
+
+/** What has a text in its name, in any case. While the answer is under way, what an earlier text found and this one fits, too. */
+export function useFound(text: string, enabled: boolean, kind?: Input<'search'>['kind']) {
+  const [contains, setContains] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setContains(text), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const isAsked = enabled && contains !== '';
+  const { data, isFetching } = useQuery({
+    queryKey: ['search', kind, contains],
+    enabled: isAsked,
+    staleTime: REPORT_MS,
+    placeholderData: keepPreviousData,
+    queryFn: () => presign.search({ contains, ...(kind && { kind }) }),
+  });
+  const fits = text.toLowerCase();
+  return {
+    found:
+      enabled && text !== ''
+        ? (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(fits))
+        : [],
+    isWaiting: enabled && text !== '' && (text !== contains || isFetching),
+  };
+}
+
+/** Users for a field: those whose names have the typed text, then those of most calls. */
+export function useUsers(typed: string, enabled = true): readonly string[] {
+  const { data: usual = [] } = useValues('external_user', enabled);
+  const { found } = useFound(typed.trim(), enabled, 'external_user');
+  return [...new Set([...found.map(({ name }) => name), ...usual])];
+}
