@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium } from 'playwright-core';
 
 /** Where Debian, Alpine, Chrome's own package and macOS put it. */
 const PLACES = [
@@ -30,15 +30,20 @@ export const openListeningChromium = (wav: string): Promise<Browser> =>
     `--use-file-for-fake-audio-capture=${wav}`,
   ]);
 
-const launch = (more: readonly string[] = []): Promise<Browser> =>
-  chromium.launch({
-    executablePath: executablePath ?? '',
-    // As root in a container Chromium has neither a sandbox nor much shared memory.
-    args: [
-      ...['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
-      ...more,
-    ],
-  });
+/** A browser whose cookies are kept in a folder, and which another program may open tabs in by a port. The caller closes it. */
+export const openKeptChromium = (folder: string, port: number): Promise<BrowserContext> =>
+  chromium.launchPersistentContext(folder, optionsOf([`--remote-debugging-port=${port}`]));
+
+const launch = (more: readonly string[] = []): Promise<Browser> => chromium.launch(optionsOf(more));
+
+const optionsOf = (more: readonly string[]) => ({
+  executablePath: executablePath ?? '',
+  // As root in a container Chromium has neither a sandbox nor much shared memory.
+  args: [
+    ...['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
+    ...more,
+  ],
+});
 
 /** Closes all pages, with their cookies and storage. A worker runs one file at a time, so no other file has any. */
 export async function leaveChromium(): Promise<void> {
