@@ -91,7 +91,7 @@ async function addOthers(sql: Sql, account: string, key: string): Promise<void> 
   await sql`insert into accounts (id, name) select gen_random_uuid(), 'account ' || n from generate_series(1, ${ACCOUNTS}::int) n`;
 }
 
-/** What the API makes. */
+/** Budgets, alerts and an endpoint, by the API. */
 async function askFor({ issuerUrl, apiKey }: Stack): Promise<void> {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const post = async (path: string, body: object) => {

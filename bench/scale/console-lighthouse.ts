@@ -6,8 +6,8 @@ const LIGHTHOUSE = 'lighthouse@12.8.2';
 const CATEGORIES = ['performance', 'accessibility', 'best-practices'] as const;
 
 /**
- * Scores of an address from 0 to 100, by Lighthouse in a new tab of the browser that is debugged at a port. Its cookies stay, so the page is
- * that of who is signed in.
+ * Scores of an address from 0 to 100, by Lighthouse in a new tab of the browser that is debugged at a port. Its cookies stay, and so
+ * does the sign-in.
  */
 export async function scoresOf(address: string, port: number): Promise<readonly number[]> {
   const options = [

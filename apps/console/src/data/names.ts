@@ -60,7 +60,7 @@ export const useValues = (by: Dimension, enabled = true) =>
 /** How long after the last key a text is looked for. */
 const TYPED_MS = 200;
 
-/** What has a text in its name, in any case. While the answer is under way, what an earlier text found and this one fits, too. */
+/** Users and sessions that have a text in their names, in any case. Until the answer comes, those of the answer before that have it. */
 export function useFound(text: string, enabled: boolean, kind?: Input<'search'>['kind']) {
   const [contains, setContains] = useState(text);
   useEffect(() => {

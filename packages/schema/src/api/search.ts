@@ -3,7 +3,7 @@ import { QUERY } from '../fields/invalid-request.ts';
 import { limitUpTo, PAGE_DEFAULT, PAGE_MAX } from '../fields/page.ts';
 import { name } from './reports.ts';
 
-/** What has a name that a search finds. */
+/** The kinds of names that a search finds. */
 export const SEARCH_KINDS = ['external_user', 'session'] as const;
 export type SearchKind = (typeof SEARCH_KINDS)[number];
 const kind = z.enum(SEARCH_KINDS, `expected one of ${SEARCH_KINDS.join(', ')}`).meta({ id: 'SearchKind' });
