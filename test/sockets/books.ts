@@ -51,6 +51,12 @@ export class Books {
     if (change.max_uses !== undefined) this.#mostUses = Math.max(uses, used);
   }
 
+  /** Changes its limit so that this much money is left. */
+  async leaveMoney(money: number, billed: () => number): Promise<void> {
+    const { spent, held } = await this.figures();
+    await this.change({ cost_limit: spent + held + money }, billed);
+  }
+
   /** Revokes it. No use is added from then on. */
   async revoke(billed: () => number): Promise<void> {
     if (this.#isRevoked) return;
