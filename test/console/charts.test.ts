@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     expect(await chart(byHour).count()).toBe(0);
   });
 
-  test('Requests: providers and models have their calls, filter by them, and lead back', async () => {
+  test('Requests: links of providers and models show their calls, and set and clear the filter', async () => {
     const { page } = ui;
     const facets = async (name: string) =>
       (await page.getByRole('navigation', { name }).getByRole('link').allInnerTexts()).map((each) =>

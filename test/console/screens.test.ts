@@ -204,7 +204,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await cells('Team'))[3] === '$0.80');
   });
 
-  test('Requests: those of a user, and one call line by line', async () => {
+  test('Requests: the list can be filtered by user, and the cost lines of a call add up to its charge', async () => {
     await ui.open('Requests');
     await ui.page.getByRole('row').nth(5).waitFor();
     await expectGood('requests', 560);
@@ -348,7 +348,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await refused.json()).toMatchObject({ error: { code: 'grant_revoked' } });
   });
 
-  test('Keys: that a deletion waits for Redis can be read until the dialog is closed', async () => {
+  test('Keys: the dialog of a pending deletion stays open until you close it', async () => {
     await admin('POST', '/v1/virtual-keys', { name: 'Canary', provider: 'sandbox', key: 'sk-sandbox-4' });
     await ui.page.reload();
     // The issuer answers so without Redis, when it has stored the deletion.

@@ -114,15 +114,18 @@ describe.each(CLIENTS)('$name', ({ needs, command, socket = '', isTls = false })
 });
 
 const TWO_ANSWERS = { max_uses: 2 };
-test.skipIf('skipped' in llm)('the Python of the guide is answered, and says why it is refused', async () => {
-  if ('skipped' in llm) return;
-  const env = { PATH: process.env.PATH, PRESIGNED_URL: await issue(TWO_ANSWERS) };
-  const lines = shown.trim().split('\n');
-  await expect(run(llm.at, ['-c', inPython], { env })).rejects.toMatchObject({
-    stdout: `${lines.slice(0, 2).join('\n')}\n`,
-    stderr: `${lines[2]}\n`,
-  });
-});
+test.skipIf('skipped' in llm)(
+  'the Python of the guide prints two answers, then the reason for the refusal',
+  async () => {
+    if ('skipped' in llm) return;
+    const env = { PATH: process.env.PATH, PRESIGNED_URL: await issue(TWO_ANSWERS) };
+    const lines = shown.trim().split('\n');
+    await expect(run(llm.at, ['-c', inPython], { env })).rejects.toMatchObject({
+      stdout: `${lines.slice(0, 2).join('\n')}\n`,
+      stderr: `${lines[2]}\n`,
+    });
+  },
+);
 
 test.skipIf('skipped' in llm)('the Python of the page of a URL is answered', async () => {
   if ('skipped' in llm) return;
@@ -136,7 +139,7 @@ test.skipIf('skipped' in llm)('the Python of the page of a URL is answered', asy
 });
 
 test.skipIf('skipped' in js)(
-  'the JavaScript of the guide is answered, and says why it is refused',
+  'the JavaScript of the guide prints two answers, then the reason for the refusal',
   async () => {
     if ('skipped' in js) return;
     const env = { PATH: process.env.PATH, PRESIGNED_URL: await issue(TWO_ANSWERS) };

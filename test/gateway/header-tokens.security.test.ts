@@ -76,7 +76,7 @@ describe('a token in Authorization', () => {
     expect(codeOf(await post(one.url, { headers: bearer(other.token) }))).toBe('uses_exhausted');
   });
 
-  test('shows what is left at /llm', async () => {
+  test('gets from GET /llm what its URL has left', async () => {
     const { token } = await issue({ max_uses: 7 });
     const at = `${stack.gatewayUrls[0]}/llm`;
     expect(await (await fetch(at, { headers: bearer(token) })).json()).toMatchObject({ max_uses: 7 });

@@ -80,7 +80,7 @@ describe.skipIf(!canHurt)('an account with a shared budget, while Postgres is aw
   };
   const waiting = ({ partition }: GrantRef) => world.redis.xlen(keys.usage(partition));
 
-  test('is served beyond the bound of its partition as long as Redis has room; no limit is passed, and nothing is lost', async () => {
+  test('is served past BACKLOG_MAX while Redis has room, without exceeding a limit or losing a call', async () => {
     await until(200, () => codeOf(0), ['limits_unavailable']);
     await until(200, () => codeOf(1), ['limits_unavailable']);
     const known = await readCall();

@@ -459,7 +459,7 @@ describe('the end of a socket', () => {
     await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
   });
 
-  test('by its holder waits for the usage of the turn', async () => {
+  test('by its holder leaves the upstream open until the usage of the turn arrives', async () => {
     const { url } = await issue();
     const holder = await withTurn(url);
     holder.socket.terminate();

@@ -36,7 +36,7 @@ describe('the differences of a change', () => {
     expect(differencesOf(null, null)).toEqual([]);
   });
 
-  test('show that an object took the place of nothing, and the other way round', () => {
+  test('list the fields of an object that replaces null, and of one that null replaces', () => {
     expect(differencesOf({ policy: null }, { policy: { models: ['x'] } })).toEqual([
       { field: 'policy.models', before: undefined, after: ['x'] },
     ]);

@@ -29,7 +29,7 @@ test('a bag has what was added and not removed, in whatever order that happens',
   );
 });
 
-test('an item that is removed while the bag is looked through hides none', () => {
+test('removing an item during iteration skips no other item', () => {
   const bag = new Bag<string>();
   const remove = new Map(['a', 'b', 'c', 'd'].map((name) => [name, bag.add(name)]));
   const seen: string[] = [];

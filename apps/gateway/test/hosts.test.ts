@@ -48,7 +48,7 @@ test('hosts without end take no memory without end', () => {
   expect([hosts.waitMs('host 0'), hosts.waitMs('host 4999')]).toEqual([0, 1_000]);
 });
 
-test('a call that waits is refused with 503, and says when to try again', () => {
+test('a call to a host that has just failed gets 503 and Retry-After', () => {
   const { hosts } = clocked();
   const check = () => checkHost(hosts, 'a');
   expect(check()).toBeUndefined();

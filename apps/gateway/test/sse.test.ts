@@ -60,14 +60,17 @@ test.each(streams)('$what are read the same wherever the stream is cut in two (l
   }
 });
 
-test.each(streams)('$what are read the same byte by byte (line end $end)', ({ form, bytes, expected }) => {
-  expect(
-    read(
-      form,
-      [...bytes].map((byte) => Buffer.of(byte)),
-    ).found,
-  ).toEqual(expected);
-});
+test.each(streams)(
+  '$what that arrive byte by byte are read like a whole stream (line end $end)',
+  ({ form, bytes, expected }) => {
+    expect(
+      read(
+        form,
+        [...bytes].map((byte) => Buffer.of(byte)),
+      ).found,
+    ).toEqual(expected);
+  },
+);
 
 test.each(streams)(
   '$what are passed with their whole line end, in the chunk that brings it (line end $end)',

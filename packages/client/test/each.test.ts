@@ -27,7 +27,7 @@ test('a page is requested only when it is needed', async () => {
   expect(seen).toHaveLength(1);
 });
 
-test('a refusal of a later page ends it as an error', async () => {
+test('a refusal of a later page makes the iteration throw', async () => {
   const { presign } = await pretendIssuer([page(['a'], 'one'), refusal(400, 'invalid_request')]);
   const all = each(presign.listDeliveries, { id: 'webhook-1' });
   expect((await all.next()).value).toEqual({ id: 'a' });

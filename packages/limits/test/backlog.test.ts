@@ -17,7 +17,7 @@ import { type Engine, engines, hasRedisServer, openPartition, startServer } from
 /** The embedded engine takes seconds to fill, and more on a busy machine. */
 const TIMEOUT_MS = 120_000;
 
-test('the room for a backlog is the same in the script and in the figures of an operator', () => {
+test('ROOM in room.lua equals BACKLOG_ROOM', () => {
   const script = readFileSync(new URL('../src/lua/shared/room.lua', import.meta.url), 'utf8');
   expect(/^local ROOM = ([\d.]+)$/m.exec(script)?.[1]).toBe(String(BACKLOG_ROOM));
 });

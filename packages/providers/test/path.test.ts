@@ -232,7 +232,7 @@ describe('two patterns', () => {
     );
   });
 
-  it('without a star meet only themselves, and with one on one side what that side matches', () => {
+  it('of which one has no star meet exactly if the other matches it', () => {
     fc.assert(
       fc.property(pattern, pattern, (a, text) => {
         const path = text.replaceAll('*', 'b');

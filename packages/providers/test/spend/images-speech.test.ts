@@ -187,7 +187,7 @@ describe('usage of GPT Image', () => {
 describe('speech', () => {
   const say = (input: unknown, more: JsonObject = {}) => ({ model: 'tts-1', voice: 'alloy', input, ...more });
 
-  test('costs at least one character for each character, and at most one for each byte', () => {
+  test('is held at one character for each byte, which is never fewer than its characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const { inputTokens, fees, output } = boundOf(speech, say(text));
