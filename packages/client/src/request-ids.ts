@@ -1,6 +1,6 @@
 const requestIds = new WeakMap<object, string>();
 
-/** The id of the request whose answer this is, in the issuer's log. Undefined for any other value, and for a copy. */
+/** The id under which the issuer's log has the request of this answer. Undefined for any other value, and for a copy. */
 export function requestIdOf(answer: object): string | undefined {
   return requestIds.get(answer);
 }

@@ -177,7 +177,7 @@ export type Admission =
       readonly rateLimit: RateLimit;
       /** Until this call may pass. */
       readonly waitMs: number;
-      /** The tokens that it may use. Undefined: calls are counted. */
+      /** The tokens that it may use. Undefined if the limit counts calls. */
       readonly needed: number | undefined;
     }
   /** A batch of `needed` calls never passes: the window of the limit does not hold so many. */

@@ -50,7 +50,7 @@ type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> &
 /** A budget as Postgres has it. */
 export type BudgetState = Limits & {
   readonly id: string;
-  /** Counts changes of its limits, and of the ends of the grants whose own budget it is. */
+  /** Increases when its limits change, or when the expiry of a grant whose own budget it is changes. */
   readonly revision: number;
   readonly used: number;
   readonly settledMicrousd: number;

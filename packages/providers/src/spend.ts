@@ -78,7 +78,7 @@ export type CallFacts = {
 /** Headers by their names in lower case, as Node has them. */
 export type CallHeaders = { readonly [name: string]: string | readonly string[] | undefined };
 
-/** The facts of a request that its answer is read with. */
+/** Facts of a request that the reader of its answer needs. */
 export type RequestFacts = {
   /** The answer repeats the prompt, so text in it need not be written by the model. */
   readonly echoes?: boolean | undefined;

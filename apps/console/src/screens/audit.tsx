@@ -107,7 +107,7 @@ const PAGES: Readonly<Partial<Record<AuditEntry['target']['kind'], (id: string) 
   alert: (id) => hrefOf('alerts', id),
 };
 
-/** The change in words, and the thing that it changed, by its name now or in the entry. */
+/** Describes the change in words, and names its target: by the current name, or else by the name in the entry. */
 function Change({ of: { action, target, before, after } }: { of: AuditEntry }) {
   const { kind, id } = target;
   const known = useNameOf()(id);

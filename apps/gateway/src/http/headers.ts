@@ -62,7 +62,7 @@ const NOT_FORWARDED = new Set([
   'baggage',
   // Azure API Management answers it with a trace of the request, the key included.
   'ocp-apim-trace',
-  // They say where the holder comes from. Some providers refuse requests with a browser's origin.
+  // These reveal where the holder comes from. Some providers refuse requests with a browser's origin.
   'forwarded',
   'via',
   'origin',

@@ -15,7 +15,7 @@ type Ended = { readonly [F in keyof CallEnd]: CallEnd[F] | undefined };
 const EVERY_MS = 1_000;
 /** Ends that wait. Those of further calls are not recorded. */
 const WAITING_MAX = 20_000;
-/** Ends of one entry of a stream. */
+/** The most call ends that one stream entry carries. */
 const BATCH = 100;
 
 /**

@@ -89,7 +89,7 @@ type Found = { readonly page: Html; readonly origin: string | undefined } | { re
 
 async function findServer(deps: McpDeps, report: CallReport, c: Context<GatewayEnv>): Promise<Found> {
   const incoming = c.env.incoming as IncomingMessage;
-  // A browser sends HEAD as it sends GET.
+  // HEAD is checked like GET, because a browser sends both alike.
   const identified = identify(deps, { url: incoming.url, method: 'GET', headers: incoming.headers });
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
   const spent = checkQuota(deps.readQuota, report.grant);

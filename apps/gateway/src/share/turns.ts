@@ -7,7 +7,7 @@ export type Turns = {
   readonly check: (grantId: string) => Refusal | undefined;
 };
 
-/** The turn of one URL. Its calls share it. */
+/** How much one URL may read before other URLs get the event loop. All its calls share this. */
 export type Turn = {
   /** Takes this many bytes from the turn. Returns whether it goes on. */
   readonly take: (bytes: number) => boolean;

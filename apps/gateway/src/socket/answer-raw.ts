@@ -11,7 +11,7 @@ export function answerOn(incoming: IncomingMessage, socket: Duplex): ServerRespo
   outgoing.once('finish', () => {
     outgoing.detachSocket(socket as Socket);
     socket.end();
-    // A client that sends on without end must not keep the connection.
+    // Destroys the socket after LINGER_MS, or a client that never stops sending would keep it open.
     socket.resume();
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   });

@@ -101,7 +101,7 @@ export class Flow {
     if (isSlow && holder.bufferedAmount >= HIGH_BYTES) upstream.pause();
   }
 
-  /** Sends to the upstream. Resolves when the system has the bytes. */
+  /** Resolves when the system has the bytes. */
   toUpstream(frame: Buffer): Promise<void> {
     return new Promise((resolve) => this.#sides.upstream.send(frame, TO_UPSTREAM, () => resolve()));
   }

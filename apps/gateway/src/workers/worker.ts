@@ -25,7 +25,6 @@ import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
 
-/** The data that a worker starts with. */
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
   readonly providersFile: string | undefined;
@@ -97,7 +96,7 @@ function counterOf(encoding: Encoding): CountTokens {
   return counter;
 }
 
-/** The bundle for containers has the ranks in the folder of the code. Outside of it, the loader adds a query to the address of this file. */
+/** The bundle for containers has the ranks in the folder of the code. Outside the bundle, the loader may add a query to `import.meta.url`. */
 const ranksOf = (encoding: Encoding): string =>
   /\.ts(?:\?|$)/.test(import.meta.url)
     ? createRequire(import.meta.url).resolve(`gpt-tokenizer/data/${encoding}.tiktoken`)

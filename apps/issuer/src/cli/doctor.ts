@@ -13,7 +13,7 @@ import { withStores } from './stores.ts';
 type Plan = {
   readonly issuers: number;
   readonly gateways: number;
-  /** Connections of each gateway. */
+  /** Postgres connections of each gateway (`DATABASE_POOL_SIZE`). */
   readonly pool: number;
   /** Calls a second, as an average of all hours. */
   readonly calls: number;

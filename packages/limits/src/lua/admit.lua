@@ -126,7 +126,7 @@ local function why_no_use(budget)
   if budget.limits_tokens and not worst_tokens then return reply.unbounded end
 end
 
--- Takes the calls out of a bucket of the own budget. `taken` gets its text, and its level to write.
+-- Takes the calls from one rate-limit bucket of the grant's own budget. `taken` gets its text, and its level to write.
 local function take_calls(taken, name, window_ms, limit, level, at, level_field, at_field)
   limit, at = tonumber(limit or '-1'), tonumber(at or '')
   if limit < 0 then return nil end

@@ -245,7 +245,10 @@ export const HARMLESS_BETAS_OF_CLAUDE_CODE = {
   ],
 } as const satisfies Names;
 
-/** Values that other clients send. The tools and fields that they allow are judged; two concern how a key or a thought is shown. */
+/**
+ * Harmless `anthropic-beta` values that clients other than Claude Code send. The tools and fields that they allow are judged; two concern how a
+ * key or a thought is shown.
+ */
 export const HARMLESS_BETAS_OF_CLIENTS = {
   source:
     '`@ai-sdk/anthropic` 4.0; `litellm` 1.110.2, anthropic_beta_headers_config; `pydantic-ai-slim` 2.68; https://github.com/anthropics/claude-code/issues/21767',

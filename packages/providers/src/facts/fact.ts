@@ -29,7 +29,7 @@ export type Group<By extends string = string> = Cited & {
   readonly entries: { readonly [name: string]: Entry<By> };
 };
 
-/** Names about which one thing is known: betas that are harmless, counts that are counted. */
+/** Names that share one known fact, such as the harmless betas. */
 export type Names = Cited & { readonly names: readonly string[] };
 
 /** Names of models about which one thing is known, in lower case. A pattern has no choice that it makes: whatever decides is a function. */

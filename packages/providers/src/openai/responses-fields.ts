@@ -34,7 +34,7 @@ export const serverToolsOf = (group: Group<'callsUpTo'>): ServerTools => ({
   ),
 });
 
-/** Every field of a response that may pass. */
+/** Every body field that a call of `/v1/responses` may send. */
 export const responsesFields = (
   { input, standardTier: tier }: Pick<OpenaiRules, 'input' | 'standardTier'>,
   serverTools: ServerTools,

@@ -12,7 +12,7 @@ import { expected } from './invalid-request.ts';
 const forEach = <N extends LimitName, F>(names: readonly N[], fieldOf: (name: N) => F) =>
   Object.fromEntries(names.map((name) => [name, fieldOf(name)])) as { [K in N]: F };
 
-/** A value of a limit. */
+/** The schema of a value of this limit, with its range. */
 function rangeOf(name: LimitName): z.ZodInt {
   if (name === 'cost_limit') return microusd;
   const { least, most } = limitKind(name);

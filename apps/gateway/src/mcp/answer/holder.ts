@@ -28,7 +28,7 @@ export type AnswerParts = {
 /** Where an answer goes: the holder's response, with the head that it will have or has. */
 export class Holder {
   readonly response: ServerResponse;
-  /** Undefined when nothing of the call can be given back. */
+  /** The requests whose charge can still be refunded. Undefined if no charge can. */
   readonly requests: UnrunRequests | undefined;
   /** The server was sent them, and must not quote them. */
   secrets: Secrets = NO_SECRETS;

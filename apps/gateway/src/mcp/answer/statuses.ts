@@ -18,7 +18,7 @@ const REFUSES_WHOLE: ReadonlySet<number> = new Set([
 /** Whether no message of a POST ran that was answered with this status. */
 export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
 
-/** Redirects are not passed on: a server may redirect to the address it was asked for, with its key. */
+/** The gateway passes no redirect on, because `Location` may repeat the requested address, which can contain the server's key. */
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
 /** Whether the gateway answers in place of the server. */

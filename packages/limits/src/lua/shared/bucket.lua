@@ -3,7 +3,7 @@
 local function level_now(limit, window_ms, level, at, now)
   if not level then return limit end
   level = math.min(limit, level + math.max(now - at, 0) * limit / window_ms)
-  -- Sums of fractions can be off by their last digits: a call that waited as long as it was asked to would find 0.9999999999999999.
+  -- Floating-point sums can be slightly low: without rounding, a call that waited for its full `Retry-After` could find 0.9999999999999999.
   local nearest = math.floor(level + 0.5)
   return math.abs(level - nearest) < 1e-9 and nearest or level
 end
