@@ -1228,7 +1228,7 @@ export interface components {
             id: string;
             /** @description The day of the bundled list's release, or on which the operator's list was first read. */
             date: string;
-            /** @description The list has large drops that wait for the operator. Until then its prices count only where they are the dearer. */
+            /** @description The list has large drops that wait for the operator. Until then its prices count only where they are higher. */
             waits: boolean;
         };
         /**
@@ -1244,7 +1244,7 @@ export interface components {
             date: string | null;
             rates: components["schemas"]["Rates"];
         };
-        /** @description The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit. */
+        /** @description The highest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit. */
         Rates: {
             [key: string]: number;
         };

@@ -33,7 +33,7 @@ export const ERRORS = {
   cost_limit_too_low: [
     402,
     'insufficient_quota',
-    'This call may cost more than its spend limit has left. Shorten its input or its output bound.',
+    'This call may cost more than its spend limit has left. Shorten its input, or lower its output bound.',
   ],
   token_limit_reached: [
     402,
@@ -43,13 +43,9 @@ export const ERRORS = {
   token_limit_too_low: [
     402,
     'insufficient_quota',
-    'This call may use more tokens than a budget that this URL shares with others has left. Shorten its input, or lower its output bound.',
+    'This call may use more tokens than a shared budget of this URL has left. Shorten its input, or lower its output bound.',
   ],
-  forbidden: [
-    403,
-    'permission_error',
-    'This API key may not do that. Use a key that has the scope of this route.',
-  ],
+  forbidden: [403, 'permission_error', 'This API key lacks the scope of this route. Use a key that has it.'],
   policy_forbids: [
     403,
     'permission_error',

@@ -66,14 +66,14 @@ export async function callUrl({ base, path, method, body, signal, onHead, onText
 /** @throws Error that does not name the URL */
 export async function readLeft(base: string): Promise<Left> {
   const answer = await ask(base, base, {});
-  if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`);
+  if (!answer.ok) throw new Error(`The gateway answered with status ${answer.status}.`);
   return (await answer.json()) as Left;
 }
 
 /** The document of a bundle for one client. */
 export async function readFormat(bundleUrl: string, format: string): Promise<string> {
   const answer = await ask(bundleUrl, `${bundleUrl}?format=${format}`, {});
-  if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`);
+  if (!answer.ok) throw new Error(`The gateway answered with status ${answer.status}.`);
   const text = await answer.text();
   return answer.headers.get('content-type')?.includes('json')
     ? JSON.stringify(JSON.parse(text), null, 2)

@@ -104,7 +104,8 @@ function scopeOf(
 ): Input<'createBudget'>['scope'] {
   const scope = SCOPES.find(([each]) => each === covers)?.[0] ?? 'account';
   if (scope === 'account') {
-    if (which !== undefined) throw new Error('Which: all URLs of the account need none.');
+    if (which !== undefined)
+      throw new Error('Which: leave this empty for a budget of all URLs of the account.');
     return { account: true };
   }
   if (which === undefined)

@@ -68,7 +68,9 @@ export const RESEAL: Command = {
       return again + report(io, 'copies in Redis', await resealCopies(db, redis, keys));
     });
     if (left > 0)
-      throw new CommandError(`${left} could not be resealed: their key is not in ENCRYPTION_KEYS`);
+      throw new CommandError(
+        `${left} stored ${left === 1 ? 'value' : 'values'} could not be resealed, because ENCRYPTION_KEYS lacks the old key. Add that key and run the command again.`,
+      );
     io.note(`Everything stored is sealed with ${keys.sealing.id}.`);
   },
 };

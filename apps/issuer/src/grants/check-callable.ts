@@ -109,7 +109,7 @@ export function checkSocketConfig({ provider, request }: Asked, config: Config):
     if (dead === undefined) continue;
     const param = nameInConfig(request, dead.field);
     const of = param === 'virtual_key' ? `${dead.field} of its config: ` : '';
-    throw refused(param, `${of}${dead.reason}, so no socket on ${path} would be of use.`);
+    throw refused(param, `${of}${dead.reason}, so no socket on ${path} could be used.`);
   }
 }
 

@@ -940,7 +940,7 @@ class PriceList(TypedDict):
     date: str
     """The day of the bundled list's release, or on which the operator's list was first read."""
     waits: bool
-    """The list has large drops that wait for the operator. Until then its prices count only where they are the dearer."""
+    """The list has large drops that wait for the operator. Until then its prices count only where they are higher."""
 
 PriceSource: TypeAlias = Literal["providers_file", "file", "url", "bundled"]
 """`providers_file`: `PROVIDERS_FILE`. `file`, `url`: the list of `PRICES_FILE` or `PRICES_URL`. `bundled`: the list that ships with Presign."""
@@ -954,7 +954,7 @@ class PricedModel(TypedDict):
     rates: Rates
 
 Rates: TypeAlias = dict[str, int]
-"""The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit."""
+"""The highest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit."""
 
 class Limits(TypedDict):
     api_key: ApiKeyOfRequest

@@ -263,7 +263,7 @@ export const modelsAnswer = z
             date,
             waits: z.boolean().meta({
               description:
-                'The list has large drops that wait for the operator. Until then its prices count only where they are the dearer.',
+                'The list has large drops that wait for the operator. Until then its prices count only where they are higher.',
             }),
           })
           .meta({ id: 'PriceList' }),
@@ -281,7 +281,7 @@ export const modelsAnswer = z
           rates: z.record(z.string(), z.int()).meta({
             id: 'Rates',
             description:
-              'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
+              'The highest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
           }),
         })
         .meta({ id: 'PricedModel' }),
