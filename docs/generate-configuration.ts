@@ -32,7 +32,7 @@ ${table()}
   [webhooks](../guides/webhooks.md).
 - Issuer and gateway need the same \`PROVIDERS_FILE\`. [Its format](../../packages/providers/README.md#operators-providers_file)
   is described with the providers.
-- \`HTTPS_PROXY\` is the way to https upstreams, webhooks and \`PRICES_URL\`. Plain \`http\` goes without it.
+- Requests to https upstreams, webhooks and \`PRICES_URL\` go through \`HTTPS_PROXY\`. Plain \`http\` goes without it.
   [SECURITY.md](../../SECURITY.md#not-promised) says what the address guard can no longer see.
 - Certificates of upstreams must be valid for their names. Set Node's own variable \`NODE_EXTRA_CA_CERTS\` to the PEM file of your
   company's certificate authority.
