@@ -105,3 +105,26 @@ test('where there is no memory it says so once, and frees what it has when the s
   client.destroy();
   await seen(() => reserved === 0);
 });
+
+test.each([
+  ['is too long', [frame(60_000, 1, false), ...Array.from({ length: 20 }, () => frame(60_000, 0, false))]],
+  ['has a frame that cannot be read', [frame(60_000, 1, false), frame(10_000, 3)]],
+])(
+  'a message that %s reserves nothing after its refusal, however much of it comes',
+  async (_what, frames) => {
+    most = 1_100_000;
+    let errors = 0;
+    holder.on('error', () => errors++);
+    for (const each of frames) send(each);
+    await seen(() => errors === 1);
+    const { _socket: bytes, _receiver: receiver } = holder as unknown as {
+      readonly _socket: Socket;
+      readonly _receiver: { readonly _buffers: readonly []; readonly _fragments: readonly [] };
+    };
+    const read = bytes.bytesRead;
+    for (let i = 0; i < 100; i++) send(frame(60_000, 0, false));
+    await seen(() => bytes.bytesRead > read + 2_000_000);
+    expect([reserved, receiver._buffers.length, receiver._fragments.length]).toEqual([0, 0, 0]);
+    expect(full).not.toHaveBeenCalled();
+  },
+);

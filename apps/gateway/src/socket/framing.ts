@@ -108,17 +108,24 @@ type Receiving = {
   readonly _receiver: Writable & {
     readonly _maxPayload: number;
     readonly _bufferedBytes: number;
-    readonly _fragments: readonly unknown[];
+    readonly _errored: boolean;
+    _buffers: readonly Buffer[];
+    _fragments: readonly unknown[];
   };
 };
 
 /** Calls `came` with the bytes of each chunk, and with whether `ws` keeps something of a message that is not whole yet. */
 export function watchChunks(socket: WebSocket, came: (bytes: number, keeps: boolean) => void): void {
   const { _socket: bytes, _receiver: receiver } = socket as unknown as Receiving;
-  // `ws` has its own listener before this one, so it has taken the chunk already.
+  // `ws` has its own listener before this one, so it has taken the chunk already. After an error it takes none, and reads on.
   bytes.on('data', (chunk: Buffer) =>
-    came(chunk.length, receiver._bufferedBytes > 0 || receiver._fragments.length > 0),
+    came(chunk.length, !receiver._errored && (receiver._bufferedBytes > 0 || receiver._fragments.length > 0)),
   );
+  // By itself it would keep the chunks until the socket has closed.
+  receiver.once('error', () => {
+    receiver._buffers = [];
+    receiver._fragments = [];
+  });
 }
 
 /** Why `ws` closes a socket in the middle of a message that is well formed so far, by its own codes. */
