@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import type { Reservation } from '../src/share/body-memory.ts';
-import { acceptHolder } from '../src/socket/framing.ts';
+import { acceptHolder, watchExcess } from '../src/socket/framing.ts';
 import { Unfinished } from '../src/socket/unfinished.ts';
 
 const server = createServer();
@@ -128,3 +128,14 @@ test.each([
     expect(full).not.toHaveBeenCalled();
   },
 );
+
+test('a message in very small pieces is refused as one in very many frames, and the refusal names both', async () => {
+  const tell = vi.fn();
+  watchExcess(holder, tell);
+  holder.on('error', () => {});
+  const { _socket: bytes } = holder as unknown as { readonly _socket: Socket };
+  for (const byte of frame(3_000)) bytes.emit('data', Buffer.of(byte));
+  await seen(() => tell.mock.calls.length > 0);
+  const message = expect.stringMatching(/more than 256 frames, or in more than 2048 very small pieces/);
+  expect(tell.mock.calls).toEqual([[{ code: 1008, refusal: { code: 'invalid_request', message } }]]);
+});

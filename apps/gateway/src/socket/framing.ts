@@ -129,14 +129,14 @@ export function watchChunks(socket: WebSocket, came: (bytes: number, keeps: bool
 }
 
 /** Why `ws` closes a socket in the middle of a message that is well formed so far, by its own codes. */
-const EXCESS: Readonly<Record<string, 'bytes' | 'frames'>> = {
+const EXCESS: Readonly<Record<string, 'bytes' | 'parts'>> = {
   WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 'bytes',
   WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 'bytes',
-  WS_ERR_TOO_MANY_BUFFERED_PARTS: 'frames',
+  WS_ERR_TOO_MANY_BUFFERED_PARTS: 'parts',
 };
 
 /**
- * Calls `tell` before `ws` closes a socket for a message of too many bytes or frames, so that something can be sent first. Frames that
+ * Calls `tell` before `ws` closes a socket for a message of too many bytes or parts, so that something can be sent first. Frames that
  * cannot be read end their socket without it.
  */
 export function watchExcess(socket: WebSocket, tell: (end: End) => void): void {
@@ -144,13 +144,13 @@ export function watchExcess(socket: WebSocket, tell: (end: End) => void): void {
   receiver.prependListener('error', ({ code = '' }: NodeJS.ErrnoException) => {
     const excess = EXCESS[code];
     if (excess === 'bytes') tell({ code: 1009, refusal: tooLarge({ maxBodyBytes: receiver._maxPayload }) });
-    else if (excess === 'frames') tell({ code: 1008, refusal: MANY_FRAMES });
+    else if (excess === 'parts') tell({ code: 1008, refusal: MANY_PARTS });
   });
 }
 
-const MANY_FRAMES: Refusal = {
+const MANY_PARTS: Refusal = {
   code: 'invalid_request',
-  message: `The event came in more than ${MOST_FRAGMENTS} frames. Send it in fewer.`,
+  message: `The event came in more than ${MOST_FRAGMENTS} frames, or in more than ${MOST_CHUNKS.holder} very small pieces. Send it in fewer.`,
 };
 
 /** A code that an endpoint may send (RFC 6455 §7.4). */
