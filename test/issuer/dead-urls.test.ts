@@ -278,12 +278,13 @@ const NO_SOCKET: readonly (readonly [
   ],
   ['/v1/realtime', 'model', /is not the name of a model/, { model: '' }],
   ['/v1/realtime', 'model', /is not the name of a model/, { model: 5 }],
-  [['/v1/responses', '/v1/realtime'], 'voice', /no socket on \/v1\/realtime/, { voice: 'marin' }],
+  [['/v1/realtime', '/v1/responses'], 'type', /no socket on \/v1\/realtime/, { type: 'transcription' }],
   ['/v1/responses', 'type', /is a field of the event/, { type: 'response.create' }],
   ['/v1/responses', 'stream_id', /is a field of the event/, { stream_id: null }],
   ['/v1/responses', 'generate', /is a field of the event/, { model: 'gpt-4.1', generate: false }],
   ['/v1/responses', 'background', /is not supported over a socket/, { background: true }],
   [['/v1/chat/completions', '/v1/responses'], 'background', /no socket on/, { background: true }],
+  [['/v1/chat/completions', '/v1/*'], 'background', /no socket on \/v1\/\*/, { background: true }],
 ];
 
 describe.each(NO_SOCKET)('sockets on %j whose config has %s (%s)', (path, field, says, config) => {
@@ -314,6 +315,14 @@ test.each<[string, object]>([
     { path: ['/v1/responses', '/v1/*'], config: { top_p: 1 } },
   ],
   ['the settings of a stream', { path: '/v1/responses', config: { stream: true, background: false } }],
+  [
+    'a config that the sockets of one path can have',
+    { path: ['/v1/responses', '/v1/realtime'], config: { store: false } },
+  ],
+  [
+    'a config that one of the sockets of a pattern can have',
+    { path: ['/v1/chat/completions', '/v1/*'], config: { store: false } },
+  ],
   ['a config of calls alone', { path: '/v1/responses', config: { background: true }, sockets: false }],
 ])('sockets are issued with %s', async (_what, fields) => {
   const sent = await ask({ path: '/v1/realtime', sockets: true, ...fields });

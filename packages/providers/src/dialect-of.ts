@@ -23,11 +23,15 @@ export const socketOf = (provider: Provider, path: string): Route['socket'] =>
 /** Whether a call on a path would open a session that passes by no gateway, or get a key. */
 export const leadsOutside = (provider: Provider, path: string): boolean => onPath(provider, path).isOutside;
 
+/** The paths with a socket that a grant's path or pattern can reach. Under a pattern they are those of the provider's routes. */
+export const socketsOn = ({ routes }: Provider, pattern: string): readonly string[] =>
+  routes
+    .filter(({ socket, path }) => socket !== undefined && patternsMeet(asRead(pattern), path.toLowerCase()))
+    .map(({ path }) => (pattern.includes('*') ? path : pattern));
+
 /** Whether a grant's path or pattern can reach an endpoint that has a socket. */
-export const reachesSocket = ({ routes }: Provider, pattern: string): boolean =>
-  routes.some(
-    ({ socket, path }) => socket !== undefined && patternsMeet(asRead(pattern), path.toLowerCase()),
-  );
+export const reachesSocket = (provider: Provider, pattern: string): boolean =>
+  socketsOn(provider, pattern).length > 0;
 
 /**
  * Whether a call is free: it must match one of the provider's `free` calls byte for byte. A path with parameters or

@@ -1,5 +1,5 @@
 import { compileConfig } from './config/compile-config.ts';
-import { dialectOf, socketOf } from './dialect-of.ts';
+import { dialectOf, socketOf, socketsOn } from './dialect-of.ts';
 import { SOCKET_FIELDS } from './facts/openai/responses.ts';
 import type { JsonObject } from './json.ts';
 import { isModelName, openingSession, sessionModel } from './openai/realtime.ts';
@@ -8,11 +8,15 @@ import type { Provider } from './provider.ts';
 /** A field of a config, and why no socket can have its value. */
 export type DeadField = { readonly field: string; readonly reason: string };
 
-/** Why the sockets on a path are of no use with a config. Undefined: they are, or the path has none. Gateways refuse handshakes by the same rules. */
-export function whyNoSocket(provider: Provider, path: string, config: JsonObject): DeadField | undefined {
-  const protocol = socketOf(provider, path);
-  if (protocol === 'responses') return whyNoTurn(config);
-  return protocol === 'realtime' ? whyNoSession(provider, path, config) : undefined;
+/**
+ * Why no socket that a path or pattern reaches is of use with a config. Undefined: one is, or it reaches none. Gateways refuse handshakes by
+ * the same rules.
+ */
+export function whyNoSocket(provider: Provider, pattern: string, config: JsonObject): DeadField | undefined {
+  const dead = socketsOn(provider, pattern).map((path) =>
+    socketOf(provider, path) === 'responses' ? whyNoTurn(config) : whyNoSession(provider, path, config),
+  );
+  return dead.includes(undefined) ? undefined : dead[0];
 }
 
 /**

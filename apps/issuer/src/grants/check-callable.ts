@@ -101,16 +101,16 @@ export function checkConfig({ provider, request }: Asked, config: Config): void 
   );
 }
 
-/** Refuses `sockets` with a path whose sockets could not have the config. */
+/** Refuses `sockets` where no socket on any path of the URL could have the config. */
 export function checkSocketConfig({ provider, request }: Asked, config: Config): void {
   if (!request.sockets || config === null) return;
-  for (const path of request.path) {
-    const dead = whyNoSocket(provider, path, config);
-    if (dead === undefined) continue;
-    const param = nameInConfig(request, dead.field);
-    const of = param === 'virtual_key' ? `${dead.field} of its config: ` : '';
-    throw refused(param, `${of}${dead.reason}, so no socket on ${path} could be used.`);
-  }
+  const paths = request.path.filter((path) => reachesSocket(provider, path));
+  const reasons = paths.map((path) => whyNoSocket(provider, path, config));
+  const [dead] = reasons;
+  if (dead === undefined || reasons.includes(undefined)) return;
+  const param = nameInConfig(request, dead.field);
+  const of = param === 'virtual_key' ? `${dead.field} of its config: ` : '';
+  throw refused(param, `${of}${dead.reason}, so no socket on ${paths[0]} could be used.`);
 }
 
 /** Refuses a URL with a path on which no call could use one of its models. */
