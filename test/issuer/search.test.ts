@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { SEARCHED, searchAnswer } from '@presign/schema';
 import { sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { deferred } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { addApiKey } from './accounts.ts';
 import { issue, refused, send } from './ask.ts';
@@ -106,6 +107,23 @@ describe('a search', () => {
     await called(of, ['zoe of z', 'zoe']);
     expect(await find(of, 'zoe')).toEqual({ data: ['zoe', 'zoe of z'].map(user), complete: false });
     expect(await find(of, 'of z')).toEqual({ data: [], complete: false });
+  });
+
+  test('makes no further query once its caller has an answer', async () => {
+    const of = await fresh(stack);
+    const answered = deferred();
+    const execute = stack.db.execute.bind(stack.db);
+    const queries = vi.spyOn(stack.db, 'execute').mockImplementation((async (query: never) => {
+      const rows = await execute(query);
+      await answered.promise;
+      return rows;
+    }) as never);
+    onTestFinished(() => queries.mockRestore());
+    refused(await get(of, { contains: 'x' }), 'database_unavailable');
+    const before = queries.mock.calls.length;
+    answered.resolve();
+    await new Promise(setImmediate);
+    expect([before, queries.mock.calls.length]).toEqual([1, 1]);
   });
 
   test('finds nothing of another account', async () => {

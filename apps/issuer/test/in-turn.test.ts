@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { RefusedError } from '@presign/schema';
+import { expect, test, vi } from 'vitest';
 import { CallerLeft } from '../src/middleware/caller-left.ts';
-import { inTurn } from '../src/middleware/in-time.ts';
+import { inTurn, type Turn } from '../src/middleware/in-time.ts';
 
 /** A request of an account, as far as the queue looks at it. */
 const of = (accountId: string, { signal } = new AbortController()) =>
@@ -19,7 +20,7 @@ test('an account with many reports leaves a turn for the report of another one',
       return new Promise<void>((resolve) => ends.push(resolve));
     });
   const asked = [...'aaaaaa', 'b', 'c', 'c'].map(ask);
-  await Promise.resolve();
+  await new Promise(setImmediate);
   expect(begun).toEqual(['a', 'a', 'b']);
   for (let done = 0; done < asked.length; done++) {
     ends.shift()?.();
@@ -40,7 +41,7 @@ test('an account that may read one at a time leaves all other turns to others', 
       return new Promise<void>((resolve) => ends.push(resolve));
     });
   const asked = [...'aaa', 'b', 'c', 'c'].map(ask);
-  await Promise.resolve();
+  await new Promise(setImmediate);
   expect(begun).toEqual(['a', 'b', 'c']);
   for (const _ of asked) {
     ends.shift()?.();
@@ -72,12 +73,12 @@ test('a request learns whether another account waits for its turn', async () => 
   const ends: (() => void)[] = [];
   const asks: (() => boolean)[] = [];
   const ask = (account: string) =>
-    take(of(account), (isWanted) => {
+    take(of(account), ({ isWanted }) => {
       asks.push(isWanted);
       return new Promise<void>((resolve) => ends.push(resolve));
     });
   const first = ['a', 'b', 'c', 'a'].map(ask);
-  await Promise.resolve();
+  await new Promise(setImmediate);
   // The second request of the first account waits for its own account alone.
   expect(asks.map((isWanted) => isWanted())).toEqual([false, false, false]);
   const fourth = ask('d');
@@ -87,4 +88,53 @@ test('a request learns whether another account waits for its turn', async () => 
     await new Promise(setImmediate);
   }
   await Promise.all([...first, fourth]);
+});
+
+test('requests of many kinds leave a connection of the pool for issuing, and those of one account leave turns', async () => {
+  const kinds = Array.from({ length: 10 }, () => inTurn());
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const asks: (() => boolean)[] = [];
+  const ask = (account: string) =>
+    kinds.map((take) =>
+      take(of(account), ({ isWanted }) => {
+        begun.push(account);
+        asks.push(isWanted);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      }),
+    );
+  const asked = ['a', 'a', 'b', 'c'].flatMap(ask);
+  await new Promise(setImmediate);
+  expect(begun.join('')).toBe('aaaaaabbb');
+  expect(asks[0]?.()).toBe(true);
+  for (let done = 1; done <= asked.length; done++) {
+    ends.shift()?.();
+    await new Promise(setImmediate);
+    expect(ends).toHaveLength(Math.min(9, asked.length - done));
+  }
+  await Promise.all(asked);
+});
+
+test('between its queries a request learns that its caller has left, or has had its answer', async () => {
+  let error: unknown;
+  const read = async ({ goOn }: Turn) => {
+    try {
+      for (;;) {
+        goOn();
+        await new Promise(setImmediate);
+      }
+    } catch (caught) {
+      error = caught;
+      throw caught;
+    }
+  };
+  const leaving = new AbortController();
+  const left = inTurn()(of('a', leaving), read);
+  await new Promise(setImmediate);
+  expect(error).toBeUndefined();
+  leaving.abort();
+  await expect(left).rejects.toThrow(CallerLeft);
+  expect(error).toBeInstanceOf(CallerLeft);
+  await expect(inTurn(1_000)(of('a'), read)).rejects.toThrow(RefusedError);
+  await vi.waitFor(() => expect(error).toBeInstanceOf(RefusedError), 10_000);
 });

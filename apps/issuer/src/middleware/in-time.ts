@@ -22,26 +22,71 @@ export function inTime<T>(asked: PromiseLike<T>, longestMs = LONGEST_MS): Promis
   return Promise.race([asked, late]).finally(() => clearTimeout(timer));
 }
 
-/** Requests of one expensive kind that read at once. Each may keep a connection for long, and issuing needs one, too. */
+/** Requests of one expensive kind that read at once. */
 const AT_ONCE = 3;
 /** Those of one account, so that its reports leave room for those of others. */
 const AT_ONCE_EACH = 2;
+/** The same of all kinds. Each may keep a connection for long, and issuing needs one, too, of the 10 of a pool. */
+const ALL_AT_ONCE = 9;
+const ALL_AT_ONCE_EACH = 6;
+
+/** The turn of a request. */
+export type Turn = {
+  /** Whether the request of another account waits for the turn. */
+  readonly isWanted: () => boolean;
+  /** Throws unless somebody waits for the answer: between two queries, so that the second one is not made for nothing. */
+  readonly goOn: () => void;
+};
+
+/** Runs the queries of a request when its turn has come, unless its caller has left. */
+export type InTurn = <T>(c: Context<IssuerEnv>, run: (turn: Turn) => Promise<T>) => Promise<T>;
 
 /**
- * Runs the queries of a request when its turn has come, unless its caller has left.
- * @param run gets a function that says whether the request of another account waits for the turn
- */
-export type InTurn = <T>(c: Context<IssuerEnv>, run: (isWanted: () => boolean) => Promise<T>) => Promise<T>;
-
-type Account = { reading: number; readonly waiting: (() => void)[] };
-
-/**
- * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `atOnceEach` of one account. The accounts that
- * wait take turns, and the requests of one come first in, first out.
+ * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `atOnceEach` of one account.
  * @returns a function that throws RefusedError `database_unavailable` after `longestMs`, and CallerLeft once the caller has left
  */
 export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTurn {
-  let free = AT_ONCE;
+  const queues = [queue(AT_ONCE, atOnceEach), OF_ALL_KINDS];
+  return (c, run) => {
+    const until = performance.now() + longestMs;
+    const turn = async () => {
+      const { accountId } = c.get('apiKey');
+      const leaving = leavingOf(c);
+      const goOn = () => {
+        if (leaving.aborted) throw new CallerLeft();
+        // inTime has already answered for this request.
+        if (performance.now() >= until) throw new RefusedError(DATABASE_UNAVAILABLE);
+      };
+      const taken: Queue[] = [];
+      try {
+        for (const each of queues) {
+          goOn();
+          await each.take(accountId, leaving);
+          taken.push(each);
+        }
+        goOn();
+        return await run({ isWanted: () => queues.some((each) => each.isWantedBy(accountId)), goOn });
+      } finally {
+        for (const each of taken) each.passOn(accountId);
+      }
+    };
+    return inTime(turn(), longestMs);
+  };
+}
+
+type Queue = {
+  /** Waits for a turn of the account. Throws CallerLeft once the caller has left. */
+  readonly take: (id: string, leaving: AbortSignal) => Promise<void>;
+  readonly passOn: (id: string) => void;
+  /** Whether another account could read if this one did not. */
+  readonly isWantedBy: (id: string) => boolean;
+};
+
+type Account = { reading: number; readonly waiting: (() => void)[] };
+
+/** `atOnce` read at once, and `atOnceEach` of one account. The accounts that wait take turns, and the requests of one come first in, first out. */
+function queue(atOnce: number, atOnceEach: number): Queue {
+  let free = atOnce;
   /** Those with requests, in the order of their turns. */
   const accounts = new Map<string, Account>();
   const startNext = () => {
@@ -57,55 +102,42 @@ export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTur
       start();
     }
   };
-  const takeTurn = (id: string, leaving: AbortSignal) =>
-    new Promise<void>((resolve, reject) => {
-      const account = accounts.get(id) ?? { reading: 0, waiting: [] };
-      const start = () => {
-        leaving.removeEventListener('abort', leave);
-        resolve();
-      };
-      const leave = () => {
-        account.waiting.splice(account.waiting.indexOf(start), 1);
-        forget(id, account);
-        reject(new CallerLeft());
-      };
-      account.waiting.push(start);
-      accounts.set(id, account);
-      leaving.addEventListener('abort', leave, { once: true });
-      startNext();
-    });
   const forget = (id: string, { reading, waiting }: Account) => {
     if (reading === 0 && waiting.length === 0) accounts.delete(id);
   };
-  const passOn = (id: string) => {
-    free++;
-    const account = accounts.get(id);
-    if (account) {
-      account.reading--;
-      forget(id, account);
-    }
-    startNext();
-  };
-  /** Whether another account could read if this one did not. */
-  const isWantedBy = (own: string) =>
-    Array.from(accounts).some(
-      ([id, { reading, waiting }]) => id !== own && waiting.length > 0 && reading < atOnceEach,
-    );
-  return (c, run) => {
-    const until = performance.now() + longestMs;
-    const turn = async () => {
-      const { accountId } = c.get('apiKey');
-      const leaving = leavingOf(c);
-      if (leaving.aborted) throw new CallerLeft();
-      await takeTurn(accountId, leaving);
-      try {
-        // inTime has already answered for this request.
-        if (performance.now() >= until) throw new RefusedError(DATABASE_UNAVAILABLE);
-        return await run(() => isWantedBy(accountId));
-      } finally {
-        passOn(accountId);
+  return {
+    take: (id, leaving) =>
+      new Promise<void>((resolve, reject) => {
+        const account = accounts.get(id) ?? { reading: 0, waiting: [] };
+        const start = () => {
+          leaving.removeEventListener('abort', leave);
+          resolve();
+        };
+        const leave = () => {
+          account.waiting.splice(account.waiting.indexOf(start), 1);
+          forget(id, account);
+          reject(new CallerLeft());
+        };
+        account.waiting.push(start);
+        accounts.set(id, account);
+        leaving.addEventListener('abort', leave, { once: true });
+        startNext();
+      }),
+    passOn: (id) => {
+      free++;
+      const account = accounts.get(id);
+      if (account) {
+        account.reading--;
+        forget(id, account);
       }
-    };
-    return inTime(turn(), longestMs);
+      startNext();
+    },
+    isWantedBy: (own) =>
+      Array.from(accounts).some(
+        ([id, { reading, waiting }]) => id !== own && waiting.length > 0 && reading < atOnceEach,
+      ),
   };
 }
+
+/** A process has one pool of connections. */
+const OF_ALL_KINDS = queue(ALL_AT_ONCE, ALL_AT_ONCE_EACH);

@@ -53,7 +53,7 @@ export const getUsage = route(
       c.header('vary', 'Accept');
       const format = wantsCsv(c, query) ? csvFormat(asked) : jsonFormat(asked);
       return writeReport(c, deps.log, format, (write) =>
-        take(c, (isWanted) =>
+        take(c, ({ isWanted }) =>
           sumUsage(deps.db, apiKey.accountId, asked, (report) => write(report, isWanted)),
         ),
       ).catch(refuseUnsummed);

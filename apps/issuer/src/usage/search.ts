@@ -22,9 +22,11 @@ export const search = route(
   ({ db }) => {
     const take = inTurn(LONGEST_MS, 1);
     return async ({ apiKey: { accountId }, query: { contains, kind, limit }, c }) =>
-      take(c, async () => {
-        const users = kind === 'session' ? NONE : await findUsers(db, accountId, contains, limit);
-        const named = kind === 'external_user' ? NONE : await findSessions(db, accountId, contains, limit);
+      take(c, async ({ goOn }) => {
+        const asked = { db, accountId, text: contains, limit };
+        const users = kind === 'session' ? NONE : await findUsers(asked, goOn);
+        goOn();
+        const named = kind === 'external_user' ? NONE : await findSessions(asked);
         return { data: [...users.data, ...named.data], complete: users.complete && named.complete };
       });
   },
@@ -35,12 +37,14 @@ const NONE: SearchAnswer = { data: [], complete: true };
 /** Names from the text on, in which those that begin with it are. In some collations there are others between them. */
 const BEGINNINGS = 200;
 
-async function findUsers(
-  db: Database,
-  accountId: string,
-  text: string,
-  limit: number,
-): Promise<SearchAnswer> {
+type Asked = {
+  readonly db: Database;
+  readonly accountId: string;
+  readonly text: string;
+  readonly limit: number;
+};
+
+async function findUsers({ db, accountId, text, limit }: Asked, goOn: () => void): Promise<SearchAnswer> {
   const read = async (from: string, most: number, fits: SQL) => {
     const rows = await db.execute<TextRow>(walkUsers(accountId, from, most, fits, limit));
     return {
@@ -49,6 +53,7 @@ async function findUsers(
     };
   };
   const beginning = await read(text, BEGINNINGS, sql`starts_with(name, ${text}::text)`);
+  goOn();
   const all =
     beginning.names.length > limit
       ? { names: [], isCut: true }
@@ -79,12 +84,7 @@ function walkUsers(accountId: string, from: string, most: number, fits: SQL, lim
     where fits or place = ${most}::int limit ${limit + 1}::int`;
 }
 
-async function findSessions(
-  db: Database,
-  accountId: string,
-  text: string,
-  limit: number,
-): Promise<SearchAnswer> {
+async function findSessions({ db, accountId, text, limit }: Asked): Promise<SearchAnswer> {
   const { sessions: most } = SEARCHED;
   const rows =
     await db.execute<TextRow>(sql`select id::text as id, name, place::text as place, fits::text as fits
