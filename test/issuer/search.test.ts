@@ -32,8 +32,8 @@ const called = (of: Reader, users: readonly string[]) =>
     users.map((externalUser) => row(of, { externalUser })),
   );
 /** Users whose names are a beginning and five digits, with a call each. */
-const calledByMany = (of: Reader, beginning: string, count: number) =>
-  stack.db.execute(sql`insert into ledger (hold_id, account_id, session_id, grant_id, provider, external_user, uses, outcome,
+const calledByMany = ({ db }: Stack, of: Reader, beginning: string, count: number) =>
+  db.execute(sql`insert into ledger (hold_id, account_id, session_id, grant_id, provider, external_user, uses, outcome,
       started_at, settled_at)
     select gen_random_uuid(), ${of.account}::uuid, gen_random_uuid(), gen_random_uuid(), 'openai',
       ${beginning}::text || lpad(n::text, 5, '0'), 1, 'settled', now(), now() from generate_series(1, ${count}::int) as n`);
@@ -97,13 +97,13 @@ describe('a search', () => {
 
   test('finds user 9,999 of 10,000 by a part in the middle', async () => {
     const of = await fresh(stack);
-    await calledByMany(of, 'customer-', 10_000);
+    await calledByMany(stack, of, 'customer-', 10_000);
     expect(await find(of, 'omer-09999')).toEqual({ data: [user('customer-09999')], complete: true });
   });
 
   test('looks at a bounded number of names, says so, and finds any user by the beginning', async () => {
     const of = await fresh(stack);
-    await calledByMany(of, 'u', SEARCHED.users);
+    await calledByMany(stack, of, 'u', SEARCHED.users);
     await called(of, ['zoe of z', 'zoe']);
     expect(await find(of, 'zoe')).toEqual({ data: ['zoe', 'zoe of z'].map(user), complete: false });
     expect(await find(of, 'of z')).toEqual({ data: [], complete: false });
@@ -147,4 +147,19 @@ describe('a search', () => {
     refused(await get(of, { contains: 'a', kind: 'budget' }), 'invalid_request', 'kind');
     refused(await get(of, { contains: 'a', limit: '101' }), 'invalid_request', 'limit');
   });
+});
+
+/** Its own tables sort as a database with the collation of a language does: `Acme-1` is between `acme-1` and `acme-2`. */
+test('a user is found by the beginning in the collation of a language, past names in another case', async () => {
+  const own = await startStack({ providers: { openai: { base_url: 'http://127.0.0.1:9' } } });
+  onTestFinished(() => own.close());
+  for (const table of ['ledger', 'grants'])
+    await own.db.execute(
+      sql.raw(`alter table ${table} alter column external_user type text collate "und-x-icu"`),
+    );
+  const of = await fresh(own);
+  await calledByMany(own, of, 'a', SEARCHED.users);
+  await calledByMany(own, of, 'Zoe-', 1_000);
+  await addToLedger(own, [row(of, { externalUser: 'zoe-z' })]);
+  expect(await find(of, 'zoe-')).toMatchObject({ data: [user('zoe-z')], complete: false });
 });

@@ -34,9 +34,6 @@ export const search = route(
 
 const NONE: SearchAnswer = { data: [], complete: true };
 
-/** Names from the text on, in which those that begin with it are. In some collations there are others between them. */
-const BEGINNINGS = 200;
-
 type Asked = {
   readonly db: Database;
   readonly accountId: string;
@@ -45,19 +42,19 @@ type Asked = {
 };
 
 async function findUsers({ db, accountId, text, limit }: Asked, goOn: () => void): Promise<SearchAnswer> {
-  const read = async (from: string, most: number, fits: SQL) => {
+  const { users: most } = SEARCHED;
+  const read = async (from: string, fits: SQL) => {
     const rows = await db.execute<TextRow>(walkUsers(accountId, from, most, fits, limit));
     return {
       names: rows.flatMap(({ name, fits: isFit }) => (isFit === 'true' && name ? [name] : [])),
       isCut: rows.some(({ place }) => Number(place) === most),
     };
   };
-  const beginning = await read(text, BEGINNINGS, sql`starts_with(name, ${text}::text)`);
+  // In the collation of a language, names in another case are between those that begin with the text.
+  const beginning = await read(text, sql`starts_with(name, ${text}::text)`);
   goOn();
   const all =
-    beginning.names.length > limit
-      ? { names: [], isCut: true }
-      : await read('', SEARCHED.users, contains(sql`name`, text));
+    beginning.names.length > limit ? { names: [], isCut: true } : await read('', contains(sql`name`, text));
   const names = [...new Set([...beginning.names, ...all.names])];
   return {
     data: names.slice(0, limit).map((name) => ({ kind: 'external_user', id: name, name })),
