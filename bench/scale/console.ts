@@ -24,38 +24,50 @@ const CALLS = Number(process.env.CALLS ?? 1_000_000);
 const USERS = Number(process.env.USERS ?? 10_000);
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
 
-const stack = await startConsole();
-const sql = postgres(stack.databaseUrl ?? '', { max: 1, onnotice: () => {} });
-const filled = await fillConsole(stack, sql, CALLS, USERS);
-const port = await freePort();
-const folder = mkdtempSync(join(tmpdir(), 'presign-bench-'));
-const context = await openKeptChromium(folder, port);
-const [page = await context.newPage()] = context.pages();
-await signIn(page, stack.consoleUrl, stack.apiKey);
-// A page that is open asks again and again.
-await page.goto('about:blank');
+type Screens = readonly (readonly [name: string, path: string])[];
+type Context = Awaited<ReturnType<typeof openKeptChromium>>;
 
-const wanted = process.env.SCREENS?.split(',');
-const screens = Object.entries(screensOf(filled)).filter(([name]) => wanted?.includes(name) ?? true);
-console.log(
-  `${filled.calls} calls of ${filled.users} users, load ${loadavg()
-    .map((each) => each.toFixed(1))
-    .join(', ')}`,
-);
-if (process.env.LIGHTHOUSE) await printScores();
-else await printTimes();
-await context.close();
-rmSync(folder, { recursive: true });
-await sql.end();
-await stack.close();
+const ends: (() => unknown)[] = [];
+try {
+  await measure();
+} finally {
+  // The last that began ends first, also after an error.
+  for (const end of ends.reverse()) await end();
+}
 process.exit();
 
-async function printTimes(): Promise<void> {
+async function measure(): Promise<void> {
+  const stack = await startConsole();
+  ends.push(stack.close);
+  const sql = postgres(stack.databaseUrl ?? '', { max: 1, onnotice: () => {} });
+  ends.push(() => sql.end());
+  const filled = await fillConsole(stack, sql, CALLS, USERS);
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'presign-bench-'));
+  ends.push(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const context = await openKeptChromium(folder, port);
+  ends.push(() => context.close());
+  const [page = await context.newPage()] = context.pages();
+  await signIn(page, stack.consoleUrl, stack.apiKey);
+  // A page that is open asks again and again.
+  await page.goto('about:blank');
+  const wanted = process.env.SCREENS?.split(',');
+  const screens = Object.entries(screensOf(filled)).filter(([name]) => wanted?.includes(name) ?? true);
+  console.log(
+    `${filled.calls} calls of ${filled.users} users, load ${loadavg()
+      .map((each) => each.toFixed(1))
+      .join(', ')}`,
+  );
+  if (process.env.LIGHTHOUSE) await printScores(screens, stack.consoleUrl, port);
+  else await printTimes(screens, stack.consoleUrl, context);
+}
+
+async function printTimes(screens: Screens, consoleUrl: string, context: Context): Promise<void> {
   const times = new Map<string, Opened[]>(screens.map(([name]) => [name, []]));
   // The first round fills the caches of Postgres, and does not count.
   for (let round = 0; round <= ROUNDS; round++)
     for (const [name, path] of screens) {
-      const opened = await openScreen(context, `${stack.consoleUrl}#/${path}`);
+      const opened = await openScreen(context, `${consoleUrl}#/${path}`);
       if (round > 0) times.get(name)?.push(opened);
     }
   console.log('| Screen | Whole, ms | Longest, ms | Requests | All of them, ms | Longest one, ms |');
@@ -68,11 +80,11 @@ async function printTimes(): Promise<void> {
   console.log(`load ${loadavg()[0]?.toFixed(1)} at the end`);
 }
 
-async function printScores(): Promise<void> {
+async function printScores(screens: Screens, consoleUrl: string, port: number): Promise<void> {
   console.log('| Screen | Performance | Accessibility | Best practices |');
   console.log('| --- | --: | --: | --: |');
   for (const [name, path] of screens)
-    console.log(`| ${[name, ...(await scoresOf(`${stack.consoleUrl}#/${path}`, port))].join(' | ')} |`);
+    console.log(`| ${[name, ...(await scoresOf(`${consoleUrl}#/${path}`, port))].join(' | ')} |`);
 }
 
 function median(values: readonly number[]): number {
