@@ -148,6 +148,7 @@ describe.skipIf(!hasChromium)('each screen', () => {
       await use(opened, 1);
       await leave(opened);
     },
+    300_000,
   );
 
   test.each(SCREENS)(

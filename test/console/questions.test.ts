@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     key = readFileSync(join(local.folder, '.presign', 'sample-api-key'), 'utf8').trim();
     api = createPresign({ url, apiKey: key });
     browser = await openChromium();
-  });
+  }, 900_000);
   afterAll(async () => {
     await leaveChromium();
     await local?.close();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   expect(existsSync(keyFile())).toBe(false);
   await local.writeSample?.(() => {});
   sample = clientOf(keyFile());
-});
+}, 900_000);
 afterAll(() => local.close());
 
 /** The longest that the sample goes back. */
