@@ -34,6 +34,19 @@ test('a range without a beginning, or with one that is no time, has the 30 days 
   expect(shown(rangeOf({ from: 'soon', to, zone }, at('2026-11-29T12:00Z')))).toEqual(days);
 });
 
+test('a range whose end is ahead goes on until then, and one that is ahead as a whole has both its ends', () => {
+  const [from, to] = ['2026-11-29T00:00Z', '2026-11-30T00:00Z'];
+  const now = at('2026-11-29T12:00Z');
+  expect(rangeOf({ from, to, zone }, now)).toMatchObject({ from: at(from), to: now });
+  expect(rangeOf({ from, to, zone }, at(to) + 60)).toMatchObject({ from: at(from), to: at(to) });
+  expect(rangeOf({ from, to, zone }, at(from) - 60)).toMatchObject({ from: at(from), to: at(to) });
+  const asked = (end: string, moment: number) =>
+    questionOf({ range: rangeOf({ from, to: end, zone }, moment), groupBy: [] });
+  // A day and its first hour are two questions, also while one of them goes on.
+  expect(asked('2026-11-29T01:00Z', now)).not.toEqual(asked(to, now));
+  expect(asked(to, now + 30)).toEqual(asked(to, now));
+});
+
 /** Zones whose clocks skip or repeat midnight, and others. */
 const ZONES = [
   ...['America/Santiago', 'America/Havana', 'America/Nuuk', 'Africa/Cairo', 'Asia/Beirut', 'Atlantic/Azores'],

@@ -3,7 +3,7 @@ export type Range = {
   readonly from: number;
   readonly to: number;
   readonly zone: string;
-  /** The time by its name, such as `30d` or `2026-01`. Ranges of one name that were made one after the other are the same question. */
+  /** The time by its name, such as `30d`, `2026-01`, or both ends as the address has them. Ranges of one name that were made one after the other are the same question. */
   readonly name?: string;
 };
 
@@ -33,8 +33,11 @@ export function rangeOf(params: RangeParams, now: number): Range {
   const zone = zoneOf(params);
   const { from, to, time: name = DEFAULT_TIME } = params;
   if (from !== undefined || to !== undefined) {
-    const end = secondsOf(to, now);
-    return { from: Math.min(secondsOf(from, Math.max(0, end - USUAL_SECONDS)), end), to: end, zone };
+    const wanted = secondsOf(to, now);
+    const start = Math.min(secondsOf(from, Math.max(0, Math.min(wanted, now) - USUAL_SECONDS)), wanted);
+    // A range whose end is ahead goes on until then. One that is ahead as a whole stays: the API wants an end after the beginning.
+    const end = start < now ? Math.min(wanted, now) : wanted;
+    return { from: start, to: end, zone, name: `${from ?? ''}/${to ?? ''}` };
   }
   const today = dayOf(now, zone);
   const month = name === 'month' ? today.slice(0, 7) : name === 'last-month' ? monthAfter(today, -1) : name;

@@ -32,11 +32,11 @@ export function apiFilters(filters: UsageFilters): Readonly<Record<string, unkno
  * A question about calls without the moments of a range that moves on: its answers of every half minute are answers to one question.
  */
 export const questionOf = <A extends { readonly range: Range }>({
-  range: { from, zone, name },
+  range: { from, to, zone, name },
   ...asked
 }: A) => ({
   ...asked,
-  time: name ?? from,
+  time: name ?? `${from}/${to}`,
   zone,
 });
 
