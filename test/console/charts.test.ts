@@ -2,7 +2,7 @@ import { callHours, ledger } from '@presign/schema/ledger-tables';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
-import { eventually } from '../harness/eventually.ts';
+import { deferred, eventually } from '../harness/eventually.ts';
 import { ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
@@ -72,6 +72,16 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await ui.page.mouse.move(x - 1, y);
     await ui.page.mouse.move(x, y);
   };
+  /** A press that a redraw swallows changes no address, and is made again. */
+  const pick = (label: string, bar: number, bars: number, address: string) =>
+    eventually(async () => {
+      const isThere = async () =>
+        decodeURIComponent(String(await ui.page.evaluate('location.hash'))).includes(address);
+      if (await isThere()) return true;
+      const { x, y } = await placeOf(label, bar, bars);
+      await ui.page.mouse.click(x, y);
+      return isThere();
+    });
   const tip = async () => (await ui.page.getByRole('tooltip').innerText()).split(/\s*\n\s*/);
   const expectTip = (expected: readonly string[]) =>
     eventually(async () => JSON.stringify(await tip().catch(() => [])) === JSON.stringify(expected));
@@ -113,8 +123,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await expectTip([named(Date.parse(NEXT)), 'zoe', '$0.00', 'grace', '$0.00', 'ada', '$0.00']);
     await page.mouse.move(0, 0);
     await eventually(async () => (await page.getByRole('tooltip').count()) === 0);
-    const { x, y } = await placeOf(spending, WEEK.days - 2, WEEK.days);
-    await page.mouse.click(x, y);
+    await pick(spending, WEEK.days - 2, WEEK.days, `from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
     expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
     expect(page.url()).toContain('model=m-1');
@@ -135,18 +144,13 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await go(`requests?${week}`);
     await hover(byDay, WEEK.days - 2, WEEK.days);
     await expectTip([named(Date.parse(DAY)), 'passed', '4', 'failed', '1', 'refused', '0']);
-    await page.mouse.down();
-    await page.mouse.up();
+    await pick(byDay, WEEK.days - 2, WEEK.days, `from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
     await hover(byHour, 9, 24);
     await expectTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
     expect(await ui.violations()).toEqual([]);
     await hover(byHour, 14, 24);
     await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '2', 'failed', '0']);
-    await page.mouse.down();
-    await page.mouse.up();
-    await page.waitForURL((url) =>
-      decodeURIComponent(url.href).includes(`from=${DAY}T14:00:00.000Z&to=${DAY}T15:00:00.000Z`),
-    );
+    await pick(byHour, 14, 24, `from=${DAY}T14:00:00.000Z&to=${DAY}T15:00:00.000Z`);
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 
@@ -160,6 +164,29 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await chart(byDay).waitFor();
     await page.getByText('Calls with these filters are summed by the day').waitFor();
     expect(await chart(byHour).count()).toBe(0);
+  });
+
+  test('Requests: hours that are awaited show no others, and a refusal of them is shown', async () => {
+    const { page } = ui;
+    await go(`requests?${day}`);
+    await chart(byHour).waitFor();
+    const { promise, resolve } = deferred();
+    await page.route(/\/v1\/usage\/hours\?/, async (route) => {
+      await promise;
+      await route.fulfill({
+        status: 400,
+        json: { error: { code: 'invalid_request', message: 'No hours.' } },
+      });
+    });
+    await page.goto(
+      `${stack.consoleUrl}#/requests?zone=UTC&from=${NEXT}T00:00:00.000Z&to=${NEXT}T12:00:00.000Z`,
+    );
+    await eventually(async () => (await page.getByText('Loading…').count()) > 0);
+    await page.getByRole('table', { name: 'Requests' }).or(page.getByText('No call fits.')).waitFor();
+    expect(await chart(byHour).count()).toBe(0);
+    resolve();
+    await page.getByRole('alert').filter({ hasText: 'No hours.' }).waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
   });
 
   test('Requests: links of providers and models show their calls, and set and clear the filter', async () => {

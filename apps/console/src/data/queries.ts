@@ -97,14 +97,16 @@ const MOST_HOURS = 31 * 24;
 export const HOUR = 3_600;
 
 /** How the calls of each hour ended, and how long they took. The filters are by provider, model or server. */
-export const useHours = ({ from, to }: Range, filters: Filters = {}) => {
+export const useHours = (range: Range, filters: Filters = {}) => {
+  const { from, to } = range;
+  const key = questionOf({ range, filters });
   const end = Math.ceil(to / HOUR) * HOUR;
   const start = Math.max(Math.floor(from / HOUR) * HOUR, end - MOST_HOURS * HOUR);
   return useQuery<UsageHours>({
-    queryKey: ['hours', filters, start, end],
+    queryKey: ['hours', key, start, end],
     queryFn: () => presign.getUsageHours({ ...filters, from: start, to: end }),
     refetchInterval: REPORT_MS,
-    placeholderData: lastOf(filters),
+    placeholderData: lastOf(key),
   });
 };
 

@@ -1,8 +1,10 @@
-import type { UsageReport } from '@presign/client';
+import type { UsageHours, UsageReport } from '@presign/client';
+import { useMemo } from 'preact/hooks';
 import { count, dayName } from '../data/format.ts';
 import { type Filters, HOUR, useByDay, useHours, useRefused } from '../data/queries.ts';
 import { daysOf, type Range, wallOf } from '../data/range.ts';
 import type { Refused } from '../data/refusals.ts';
+import { Answer, Failed } from '../parts/answer.tsx';
 import { Bars, type Series } from '../parts/bars.tsx';
 import { hrefOfDay } from '../parts/by-day.tsx';
 import { href, type Place } from '../parts/place.ts';
@@ -14,12 +16,18 @@ export function Outcomes({ params }: { params: Place['params'] }) {
   const isSummed = failure === undefined && grant === undefined;
   const shown = useRange();
   const { isLive: _live, ...range } = shown;
-  const { data: report } = useByDay({ range, by: 'outcome', filters }, isSummed);
+  const { data: report, error } = useByDay({ range, by: 'outcome', filters }, isSummed);
   const { data: refused } = useRefused(shown);
-  if (!isSummed) return <p class="soft">Calls are not summed by URL or by code, so there is no chart.</p>;
-  if (!report) return null;
   const isAll = Object.keys(filters).length === 0;
-  const series = seriesOf(report, daysOf(range), isAll ? refused?.data : undefined);
+  const days = daysOf(range).join();
+  const ofAll = isAll ? refused?.data : undefined;
+  // The same figures are the same chart, which is not drawn again under the mouse.
+  const series = useMemo(
+    () => (report ? seriesOf(report, days.split(','), ofAll) : []),
+    [report, days, JSON.stringify(ofAll)],
+  );
+  if (!isSummed) return <p class="soft">Calls are not summed by URL or by code, so there is no chart.</p>;
+  if (!report) return error && <Failed error={error} />;
   const [passed = 0, failed = 0, rest = 0] = series.map(({ values }) =>
     values.reduce((all, each) => all + each, 0),
   );
@@ -102,18 +110,19 @@ const ByDay = ({ params, range, series, refused }: ByDayProps) => (
 
 /** An hour leads to its requests. */
 function ByHour({ params, range, filters }: ChartProps & { readonly filters: Filters }) {
-  const { data: report } = useHours(range, filters);
-  if (!report) return null;
+  const hours = useHours(range, filters);
+  return <Answer of={hours}>{(report) => <HourBars report={report} params={params} range={range} />}</Answer>;
+}
+
+function HourBars({ params, range, report }: ChartProps & { readonly report: UsageHours }) {
   const starts = hoursOf(range);
-  const row = new Map(report.data.map((each) => [each.hour, each]));
-  const failed = starts.map((start) => row.get(start)?.failed_calls ?? 0);
-  const passed = starts.map((start, at) => (row.get(start)?.calls ?? 0) - (failed[at] ?? 0));
+  const series = useMemo(() => endedBy(report, starts), [report, starts.join()]);
   return (
     <>
       <Bars
         label={`Requests of each hour (${range.zone}) by outcome`}
         times={starts.map((start) => wallOf(start * 1000, range.zone)).join()}
-        series={[ended('passed', passed), ended('failed', failed)]}
+        series={series}
         show={count}
         onPick={(at) => {
           const start = starts[at] ?? range.from;
@@ -126,6 +135,13 @@ function ByHour({ params, range, filters }: ChartProps & { readonly filters: Fil
       </p>
     </>
   );
+}
+
+function endedBy({ data }: UsageHours, starts: readonly number[]): Series[] {
+  const row = new Map(data.map((each) => [each.hour, each]));
+  const failed = starts.map((start) => row.get(start)?.failed_calls ?? 0);
+  const passed = starts.map((start, at) => (row.get(start)?.calls ?? 0) - (failed[at] ?? 0));
+  return [ended('passed', passed), ended('failed', failed)];
 }
 
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
