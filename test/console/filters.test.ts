@@ -6,7 +6,7 @@ import { deferred, eventually } from '../harness/eventually.ts';
 import { addApiKey, addVirtualKey, ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
-import { type ConsoleStack, startConsole } from './console-stack.ts';
+import { CHAT, type ConsoleStack, startConsole } from './console-stack.ts';
 
 const today = new Date().toISOString().slice(0, 10);
 
@@ -196,6 +196,49 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
       .filter({ hasText: 'Of a virtual key' })
       .getByText('virtual key Same')
       .waitFor();
+    expect(ui.problems).toEqual([]);
+  });
+
+  /** Answers a route of the API only when the returned function is called. */
+  const hold = async (route: RegExp) => {
+    const { promise, resolve } = deferred();
+    await ui.page.route(route, async (each) => {
+      await promise;
+      await each.continue();
+    });
+    return async () => {
+      resolve();
+      await ui.page.unrouteAll({ behavior: 'wait' });
+    };
+  };
+
+  test('the suggestions of a new budget follow what is typed, also for a user without calls', async () => {
+    const { page } = ui;
+    const body = { ...CHAT, client_api_key: 'sk-sandbox', external_user: 'hopper' };
+    expect((await stack.presign(body, { authorization: `Bearer ${stack.apiKey}` })).status).toBe(200);
+    const dialog = page.getByRole('dialog');
+    await ui.open('Limits');
+    await page.getByRole('button', { name: 'Create a budget' }).click();
+    await dialog.getByLabel('Which').fill('hopp');
+    await eventually(async () => (await dialog.locator('option[value="hopper"]').count()) === 1);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+  });
+
+  test('a budget covers a key by its name, also if the names of keys come after the dialog is opened', async () => {
+    const { page } = ui;
+    const dialog = page.getByRole('dialog');
+    await ui.open('Limits');
+    const release = await hold(/\/v1\/api-keys\?/);
+    await page.reload();
+    await page.getByRole('button', { name: 'Create a budget' }).click();
+    await dialog.getByLabel('Name').fill('Of an API key');
+    await dialog.getByLabel('Covers').selectOption('api_key');
+    await dialog.getByLabel('Which').fill('Same');
+    await dialog.getByLabel('Uses').fill('5');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await release();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('row').filter({ hasText: 'Of an API key' }).getByText('API key Same').waitFor();
     expect(ui.problems).toEqual([]);
   });
 });

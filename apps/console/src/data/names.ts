@@ -1,5 +1,5 @@
 import type { Input } from '@presign/client';
-import { keepPreviousData, useQuery } from '@tanstack/preact-query';
+import { keepPreviousData, queryOptions, useQuery } from '@tanstack/preact-query';
 import { useEffect, useState } from 'preact/hooks';
 import { issuerTime, presign } from './api.ts';
 import type { NamedKey } from './named-key.ts';
@@ -9,10 +9,9 @@ import { nameOf } from './shared-budget.ts';
 import { type Dimension, usageFields, valueIn } from './usage.ts';
 
 /** The names of the newest API keys, virtual keys and budgets by their ids: 1,000 of each. */
-export const useNames = (isAdmin: boolean, enabled = true) =>
-  useQuery({
+export const namesOf = (isAdmin: boolean) =>
+  queryOptions({
     queryKey: ['names', isAdmin],
-    enabled,
     staleTime: REPORT_MS,
     queryFn: async (): Promise<Names> => {
       const [keys, virtual, budgets] = await Promise.all([
@@ -28,6 +27,8 @@ export const useNames = (isAdmin: boolean, enabled = true) =>
       };
     },
   });
+
+export const useNames = (isAdmin: boolean, enabled = true) => useQuery({ ...namesOf(isAdmin), enabled });
 
 export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', ReadonlyMap<string, string>>> & {
   /** Keys with their names, and whether they are revoked. */

@@ -1,9 +1,10 @@
 import type { Input, SharedBudget } from '@presign/client';
+import { useQueryClient } from '@tanstack/preact-query';
 import { useContext, useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money } from '../data/format.ts';
 import { idOfKey } from '../data/named-key.ts';
-import { type Names, useNames, useUsers } from '../data/names.ts';
+import { type Names, namesOf, useNames, useUsers } from '../data/names.ts';
 import { useBudget, useBudgets } from '../data/queries.ts';
 import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
@@ -97,11 +98,11 @@ const METADATA = 'Which: expected a key and a value of metadata, such as team=bl
 type Keys = Names['keys'];
 
 /** @param which what the scope is about, a key by its id or its name */
-function scopeOf(
+async function scopeOf(
   covers: string | undefined,
   which: string | undefined,
-  keys: Keys | undefined,
-): Input<'createBudget'>['scope'] {
+  readKeys: () => Promise<Keys>,
+): Promise<Input<'createBudget'>['scope']> {
   const scope = SCOPES.find(([each]) => each === covers)?.[0] ?? 'account';
   if (scope === 'account') {
     if (which !== undefined)
@@ -111,7 +112,7 @@ function scopeOf(
   if (which === undefined)
     throw new Error('Which: expected a user, an id, or a key and a value of metadata.');
   if (scope === 'api_key' || scope === 'virtual_key')
-    return { [scope]: idOfKey(which, KEYS[scope], keys?.[scope] ?? []) };
+    return { [scope]: idOfKey(which, KEYS[scope], (await readKeys())[scope]) };
   if (scope === 'external_user') return { external_user: which };
   const at = which.indexOf('=');
   const [key, value] = [which.slice(0, at).trim(), which.slice(at + 1).trim()];
@@ -122,12 +123,8 @@ function scopeOf(
 const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
 
 function CreateBudget() {
-  const [typed, setTyped] = useState('');
-  const users = useUsers(typed);
-  const { data: names } = useNames(true);
-  const keys = [...(names?.keys.api_key ?? []), ...(names?.keys.virtual_key ?? [])];
-  const inForce = keys.filter(({ revoked_at: end }) => end === null);
-  const suggested = [...new Set([...users, ...inForce.map(({ name: each }) => each)])];
+  const client = useQueryClient();
+  const readKeys = async () => (await client.fetchQuery(namesOf(true))).keys;
   return (
     <p>
       <Action
@@ -137,7 +134,7 @@ function CreateBudget() {
         run={async ({ name, covers, which, cost, uses, tokens, window }) =>
           presign.createBudget({
             name: name ?? null,
-            scope: scopeOf(covers, which, names?.keys),
+            scope: await scopeOf(covers, which, readKeys),
             cost_limit: costOf(cost),
             max_uses: usesOf(uses),
             tokens: tokensOf(tokens),
@@ -147,13 +144,7 @@ function CreateBudget() {
       >
         <Field label="Name" name="name" />
         <Choice label="Covers" name="covers" value="account" options={SCOPES} />
-        <Field
-          label="Which"
-          name="which"
-          suggested={suggested}
-          onTyped={setTyped}
-          hint="The user, the key, or metadata such as team=blue. * gives each user, or each value, a budget of its own."
-        />
+        <Which />
         <Choice
           label="Window"
           name="window"
@@ -163,5 +154,23 @@ function CreateBudget() {
         <LimitFields />
       </Action>
     </p>
+  );
+}
+
+/** What the budget is about. Its suggestions follow what is typed, while the dialog keeps the rest as it was opened. */
+function Which() {
+  const [typed, setTyped] = useState('');
+  const users = useUsers(typed);
+  const { data: names } = useNames(true);
+  const keys = [...(names?.keys.api_key ?? []), ...(names?.keys.virtual_key ?? [])];
+  const inForce = keys.filter(({ revoked_at: end }) => end === null);
+  return (
+    <Field
+      label="Which"
+      name="which"
+      suggested={[...new Set([...users, ...inForce.map(({ name }) => name)])]}
+      onTyped={setTyped}
+      hint="The user, the key, or metadata such as team=blue. * gives each user, or each value, a budget of its own."
+    />
   );
 }
