@@ -101,6 +101,20 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     }
   });
 
+  test('the dialog of the last budget stays with what is typed there when the budget is deleted elsewhere', async () => {
+    const { page } = ui;
+    await api.createBudget({ name: 'Last', scope: { external_user: 'last' }, max_uses: 9, window: 'month' });
+    await ui.open('Limits');
+    await page.getByRole('button', { name: 'Change Last' }).click();
+    await dialog().getByLabel('Uses').fill('7');
+    const { data } = await api.listBudgets();
+    for (const { id, deleted_at: end } of data) if (end === null) await api.deleteBudget({ id });
+    await page.getByRole('heading', { name: 'Deleted', includeHidden: true }).waitFor({ timeout: 60_000 });
+    expect(await dialog().getByLabel('Uses').inputValue()).toBe('7');
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('No shared budget yet.').waitFor();
+  });
+
   test('a filter that is half typed keeps its text and the focus while its list moves on', async () => {
     const { page } = ui;
     await ui.open('Requests');

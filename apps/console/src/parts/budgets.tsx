@@ -34,7 +34,9 @@ export function BudgetTable({
     <Answer of={of}>
       {({ rows, isCut }) => {
         const shown = rows.filter(isShown).toSorted((a, b) => shareOf(b) - shareOf(a));
-        const isChanged = can('admin') && shown.some(({ deleted_at: end }) => end === null);
+        // Also without a row: a dialog that is open keeps its row, and its column.
+        const areDeleted = shown.length > 0 && shown.every(({ deleted_at: end }) => end !== null);
+        const isChanged = can('admin') && !areDeleted;
         return (
           <>
             {shown.some(({ current }) => current?.live === null) && <NotLive />}
