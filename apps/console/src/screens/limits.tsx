@@ -157,7 +157,7 @@ function CreateBudget() {
   );
 }
 
-/** What the budget is about. Its suggestions follow what is typed, while the dialog keeps the rest as it was opened. */
+/** The field for the subject of a budget. Its suggestions follow what is typed, while the dialog keeps the rest as it was opened. */
 function Which() {
   const [typed, setTyped] = useState('');
   const users = useUsers(typed);
