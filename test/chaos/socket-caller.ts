@@ -35,7 +35,7 @@ export const RESPONSES_TURNS: Turns = {
   last: 'response.completed',
 };
 
-/** All turns are of one model, so its provider tells them apart by the name that it finds in their metadata. */
+/** All turns name one model. The provider tells the turns apart by the name in their metadata. */
 export const REALTIME_TURNS: Turns = {
   query: '?model=gpt-realtime',
   create: (name, random) => ({
