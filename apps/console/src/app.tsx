@@ -1,9 +1,9 @@
 import type { Limits } from '@presign/client';
 import { QueryClient, QueryClientProvider } from '@tanstack/preact-query';
 import { type ComponentType, render } from 'preact';
-import { SIGNED_OUT } from './data/api.ts';
-import { useLimits } from './data/queries.ts';
-import { setSession } from './data/session.ts';
+import { SIGNED_OUT } from './api/api.ts';
+import { useLimits } from './api/queries.ts';
+import { setSession } from './api/session.ts';
 import { type NavEntry, Shell } from './frame/shell.tsx';
 import { SignIn } from './frame/sign-in.tsx';
 import { Issue } from './issue/issue.tsx';

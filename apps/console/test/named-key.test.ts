@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { idOfKey } from '../src/data/named-key.ts';
+import { idOfKey } from '../src/data/format/named-key.ts';
 
 const ID = '0b0e7a6c-6a3f-4e0e-9a53-0d6f0a1b2c3d';
 const keys = [

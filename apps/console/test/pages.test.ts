@@ -1,8 +1,8 @@
 import type { Limits } from '@presign/client';
 import { InfiniteQueryObserver, QueryClient } from '@tanstack/preact-query';
 import { expect, test } from 'vitest';
-import { pagesOf, reload } from '../src/data/pages.ts';
-import { setSession } from '../src/data/session.ts';
+import { pagesOf, reload } from '../src/api/pages.ts';
+import { setSession } from '../src/api/session.ts';
 
 /** A list of which some pages are read, and how many requests that took. */
 async function listOf(pages: number, mostLive: number) {

@@ -1,6 +1,6 @@
 import type { KeyPolicy } from '@presign/client';
 import { describe, expect, test } from 'vitest';
-import { readSpan, writeSpan } from '../src/data/span.ts';
+import { readSpan, writeSpan } from '../src/data/format/span.ts';
 import { draftOf, policyOf, problemOf } from '../src/keys/policy-draft.ts';
 import { policyInWords } from '../src/keys/policy-words.ts';
 

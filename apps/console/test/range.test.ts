@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { lastWeek } from '../src/data/forecast.ts';
-import { type Range, rangeBefore, rangeOf, rangeOfDay } from '../src/data/range.ts';
+import { type Range, rangeBefore, rangeOf, rangeOfDay } from '../src/data/format/range.ts';
 import { questionOf } from '../src/data/usage.ts';
 
 const zone = 'UTC';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAll } from '../src/data/read-all.ts';
+import { readAll } from '../src/api/read-all.ts';
 
 /** A list of pages with one row each. */
 const listOf =

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Range, rangeOf } from '../src/data/range.ts';
+import { type Range, rangeOf } from '../src/data/format/range.ts';
 import { refusedIn } from '../src/data/refusals.ts';
 
 const now = Date.parse('2026-11-29T12:00Z') / 1000;

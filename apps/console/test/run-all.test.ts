@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mapAll, runAll } from '../src/data/run-all.ts';
+import { mapAll, runAll } from '../src/api/run-all.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

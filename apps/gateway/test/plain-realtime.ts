@@ -1,4 +1,4 @@
-import type { Running } from '../src/socket/dialect.ts';
+import type { Running } from '../src/socket/dialects/dialect.ts';
 
 /** Slow and plain readers of Realtime's events, with which the gateway's are compared. */
 

@@ -2,8 +2,8 @@ import { BUILT_IN_PROVIDERS, BUNDLED_PRICES, type Provider, whyNoSocket } from '
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
-import type { Running } from '../src/socket/dialect.ts';
-import { RealtimeDialect } from '../src/socket/realtime.ts';
+import type { Running } from '../src/socket/dialects/dialect.ts';
+import { RealtimeDialect } from '../src/socket/dialects/realtime.ts';
 import { allowed, EVENTS, isObject, type Json, MODEL, PlainEar, readSlowly } from './plain-realtime.ts';
 
 const provider = BUILT_IN_PROVIDERS.get('openai') as Provider;

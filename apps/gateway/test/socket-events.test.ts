@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Running } from '../src/socket/dialect.ts';
-import { responsesDialect } from '../src/socket/responses.ts';
+import type { Running } from '../src/socket/dialects/dialect.ts';
+import { responsesDialect } from '../src/socket/dialects/responses.ts';
 
 const { read, labelOf, hear } = responsesDialect;
 

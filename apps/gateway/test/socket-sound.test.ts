@@ -2,8 +2,8 @@ import { BUILT_IN_PROVIDERS } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_RULES } from '../src/grant/call-rules.ts';
-import { lookFor } from '../src/socket/event.ts';
-import { RealtimeDialect } from '../src/socket/realtime.ts';
+import { lookFor } from '../src/socket/dialects/event.ts';
+import { RealtimeDialect } from '../src/socket/dialects/realtime.ts';
 
 const provider = BUILT_IN_PROVIDERS.get('openai');
 if (!provider) throw new Error('openai is not built in');

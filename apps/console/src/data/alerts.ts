@@ -1,5 +1,5 @@
 import type { Alert, Input } from '@presign/client';
-import { money, readMoney, writeMoney } from './format.ts';
+import { money, readMoney, writeMoney } from './format/format.ts';
 
 type Condition = Input<'createAlert'>['condition'];
 type Fields = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import type { AuditAction, AuditEntry, AuditTargetKind } from '@presign/client';
-import { count, money, time } from './format.ts';
-import { writeSpan } from './span.ts';
+import { count, money, time } from './format/format.ts';
+import { writeSpan } from './format/span.ts';
 
 type State = AuditEntry['before'];
 

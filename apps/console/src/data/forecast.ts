@@ -1,4 +1,4 @@
-import type { Range } from './range.ts';
+import type { Range } from './format/range.ts';
 
 const WEEK = 7 * 86_400;
 

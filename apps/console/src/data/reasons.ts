@@ -1,5 +1,5 @@
 import type { Call } from '@presign/client';
-import { count, duration, money } from './format.ts';
+import { count, duration, money } from './format/format.ts';
 
 type Refusal = NonNullable<Call['refusal']>;
 

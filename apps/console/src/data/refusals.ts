@@ -1,5 +1,5 @@
 import type { Refusals } from '@presign/client';
-import { daysOf, type Range } from './range.ts';
+import { daysOf, type Range } from './format/range.ts';
 
 const DAY = 86_400;
 

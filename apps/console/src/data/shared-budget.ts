@@ -1,5 +1,5 @@
 import type { SharedBudget } from '@presign/client';
-import { short } from './format.ts';
+import { short } from './format/format.ts';
 
 /** A budget's name, or its user or metadata. */
 export function nameOf({ name, scope, id }: SharedBudget): string {

@@ -1,5 +1,5 @@
 import type { Grant } from '@presign/client';
-import { count, money, short } from './format.ts';
+import { count, money, short } from './format/format.ts';
 
 /** An issued URL with its session. */
 export type Url = Omit<Grant, 'url'> & { readonly session_name?: string | null };

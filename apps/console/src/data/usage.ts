@@ -1,5 +1,5 @@
 import type { UsageReport } from '@presign/client';
-import { daysOf, type Range } from './range.ts';
+import { daysOf, type Range } from './format/range.ts';
 
 export type Dimension = UsageReport['group_by'][number];
 /** Only calls with these values, by the names of dimensions. */

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { useFound, useNames, useValues } from '../data/names.ts';
+import { useFound, useNames, useValues } from '../api/names.ts';
 import { href, hrefOf } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 

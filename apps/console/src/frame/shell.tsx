@@ -1,7 +1,7 @@
 import type { Limits } from '@presign/client';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
-import { ISSUER, signOut } from '../data/api.ts';
+import { ISSUER, signOut } from '../api/api.ts';
 import { href } from '../parts/place.ts';
 import { RangePicker } from '../parts/range.tsx';
 import { Search } from './search.tsx';

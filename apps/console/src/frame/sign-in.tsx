@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { signIn } from '../data/api.ts';
+import { signIn } from '../api/api.ts';
 import { Failed } from '../parts/answer.tsx';
 
 /** The names of this machine: `npx -y pnpm@12 start` serves them. */

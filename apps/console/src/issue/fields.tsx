@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
-import { readMoney, writeMoney } from '../data/format.ts';
+import { readMoney, writeMoney } from '../data/format/format.ts';
 import { Add, Options, Picks } from './picks.tsx';
 import {
   exampleText,

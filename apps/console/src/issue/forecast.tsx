@@ -1,8 +1,8 @@
 import { useContext, useState } from 'preact/hooks';
+import { useBudgetList, useLimits, useModels, useNow, useUsage, useVirtualKeyList } from '../api/queries.ts';
 import { budgetsOf } from '../data/applies-to.ts';
 import { about, averageSize, type CallSize, callCost, callsUnder } from '../data/estimate.ts';
-import { count, money } from '../data/format.ts';
-import { useBudgetList, useLimits, useModels, useNow, useUsage, useVirtualKeyList } from '../data/queries.ts';
+import { count, money } from '../data/format/format.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Fullness } from '../parts/facts.tsx';
 import { Choice } from '../parts/form.tsx';

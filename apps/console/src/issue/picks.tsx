@@ -1,9 +1,9 @@
 import { createContext } from 'preact';
 import { useContext, useId, useRef } from 'preact/hooks';
+import { useUsers } from '../api/names.ts';
+import { useModels, useVirtualKeyList } from '../api/queries.ts';
 import { tokenRates } from '../data/estimate.ts';
-import { money } from '../data/format.ts';
-import { useUsers } from '../data/names.ts';
-import { useModels, useVirtualKeyList } from '../data/queries.ts';
+import { money } from '../data/format/format.ts';
 import { Rights } from '../parts/rights.ts';
 import { PATHS } from './dialects.ts';
 import type { Texts } from './schema.ts';

@@ -1,4 +1,4 @@
-import { readMoney } from '../data/format.ts';
+import { readMoney } from '../data/format/format.ts';
 
 /** JSON Schema, as far as the requests of the issuer use it. */
 export type Schema = {

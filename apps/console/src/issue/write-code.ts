@@ -1,4 +1,4 @@
-import { ISSUER } from '../data/api.ts';
+import { ISSUER } from '../api/api.ts';
 
 /** A secret in code: the name of a variable of the environment. */
 export class Variable {

@@ -1,4 +1,4 @@
-import { useApiKey } from '../data/developer-queries.ts';
+import { useApiKey } from '../api/developer-queries.ts';
 import { SCOPE_WORDS } from '../data/scopes.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Id, Json, Status, When } from '../parts/facts.tsx';

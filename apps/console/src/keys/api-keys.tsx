@@ -1,10 +1,10 @@
 import type { ApiKey } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { issuerTime, presign } from '../data/api.ts';
-import { useApiKeys } from '../data/developer-queries.ts';
-import { count } from '../data/format.ts';
+import { issuerTime, presign } from '../api/api.ts';
+import { useApiKeys } from '../api/developer-queries.ts';
+import { count } from '../data/format/format.ts';
+import { readSpan } from '../data/format/span.ts';
 import { SCOPES } from '../data/scopes.ts';
-import { readSpan } from '../data/span.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';

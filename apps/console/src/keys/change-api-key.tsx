@@ -1,7 +1,7 @@
 import type { ApiKey } from '@presign/client';
-import { issuerTime, presign } from '../data/api.ts';
-import { fieldTime } from '../data/format.ts';
-import { instantOf } from '../data/range.ts';
+import { issuerTime, presign } from '../api/api.ts';
+import { fieldTime } from '../data/format/format.ts';
+import { instantOf } from '../data/format/range.ts';
 import { SCOPES } from '../data/scopes.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { useZone } from '../parts/facts.tsx';

@@ -1,6 +1,6 @@
 import type { KeyPolicy } from '@presign/client';
-import { readMoney, writeMoney } from '../data/format.ts';
-import { readSpan, writeSpan } from '../data/span.ts';
+import { readMoney, writeMoney } from '../data/format/format.ts';
+import { readSpan, writeSpan } from '../data/format/span.ts';
 
 type Fixed = Exclude<keyof KeyPolicy, 'highest' | 'bind'> | `bind.${keyof NonNullable<KeyPolicy['bind']>}`;
 /** A highest limit. Which there are, the issuer says. */

@@ -1,8 +1,8 @@
 import type { KeyPolicy } from '@presign/client';
 import { useContext, useState } from 'preact/hooks';
-import { short } from '../data/format.ts';
-import { useNames, useUsers } from '../data/names.ts';
-import { useLimits, useModels } from '../data/queries.ts';
+import { useNames, useUsers } from '../api/names.ts';
+import { useLimits, useModels } from '../api/queries.ts';
+import { short } from '../data/format/format.ts';
 import { Rights } from '../parts/rights.ts';
 import { Checks, type Edit, Entry, Flag, Group, List } from './policy-controls.tsx';
 import { draftOf, parse, policyOf } from './policy-draft.ts';

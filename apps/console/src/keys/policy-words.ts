@@ -1,6 +1,6 @@
 import type { KeyPolicy } from '@presign/client';
-import { count, money } from '../data/format.ts';
-import { writeSpan } from '../data/span.ts';
+import { count, money } from '../data/format/format.ts';
+import { writeSpan } from '../data/format/span.ts';
 
 /** Entries of a list that a sentence names. */
 const NAMED = 3;

@@ -1,9 +1,9 @@
 import type { VirtualKey } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { useVirtualKey } from '../data/developer-queries.ts';
-import { count, limit, money, usedOf } from '../data/format.ts';
-import { useBudgets } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { useVirtualKey } from '../api/developer-queries.ts';
+import { useBudgets } from '../api/queries.ts';
+import { count, limit, money, usedOf } from '../data/format/format.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { BudgetTable, costOf, LimitFields, tokensOf, usesOf } from '../parts/budgets.tsx';

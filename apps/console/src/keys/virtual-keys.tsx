@@ -1,9 +1,9 @@
 import type { Input, VirtualKey } from '@presign/client';
 import { useContext, useState } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { useVirtualKeys } from '../data/developer-queries.ts';
-import { count, limit, money, usedOf, writeMoney } from '../data/format.ts';
-import { useModels } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { useVirtualKeys } from '../api/developer-queries.ts';
+import { useModels } from '../api/queries.ts';
+import { count, limit, money, usedOf, writeMoney } from '../data/format/format.ts';
 import { shareUsed } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { costOf, usesOf } from '../parts/budgets.tsx';

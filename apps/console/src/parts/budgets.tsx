@@ -1,10 +1,10 @@
 import type { SharedBudget } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { issuerTime, presign } from '../data/api.ts';
+import { issuerTime, presign } from '../api/api.ts';
+import { MOST_READ, type Whole } from '../api/read-all.ts';
 import { emptyAt } from '../data/forecast.ts';
-import { count, dayName, limit, money, readMoney, usedOf, writeMoney } from '../data/format.ts';
-import { dayOf } from '../data/range.ts';
-import { MOST_READ, type Whole } from '../data/read-all.ts';
+import { count, dayName, limit, money, readMoney, usedOf, writeMoney } from '../data/format/format.ts';
+import { dayOf } from '../data/format/range.ts';
 import { figuresOf, metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from './action.tsx';
 import { Answer, type Asked } from './answer.tsx';

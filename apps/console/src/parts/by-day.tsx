@@ -1,7 +1,7 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
-import { cents, count } from '../data/format.ts';
-import { daysOf, type Range, rangeOfDay } from '../data/range.ts';
+import { cents, count } from '../data/format/format.ts';
+import { daysOf, type Range, rangeOfDay } from '../data/format/range.ts';
 import {
   type Dimension,
   dimensionName,

@@ -1,5 +1,5 @@
 import type { Call } from '@presign/client';
-import { count, money } from '../data/format.ts';
+import { count, money } from '../data/format/format.ts';
 import { endOf } from '../data/reasons.ts';
 import { Status, User, useName, When } from './facts.tsx';
 import { href, hrefOf } from './place.ts';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ChangedMeanwhile, changeUrl, lacksUrl } from '../data/change-url.ts';
-import { count, readMoney } from '../data/format.ts';
+import { ChangedMeanwhile, changeUrl, lacksUrl } from '../api/change-url.ts';
+import { count, readMoney } from '../data/format/format.ts';
 import { nameOfUrl, planChange, type Url, type UrlChange, type UrlPlan, wordsOf } from '../data/urls.ts';
 import { Action, Secret } from './action.tsx';
 import { Field, textsOf } from './form.tsx';

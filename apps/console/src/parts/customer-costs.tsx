@@ -1,8 +1,8 @@
+import { useNow, useUsage } from '../api/queries.ts';
 import { type CustomerCosts as Costs, type CustomerCost, customerCosts } from '../data/customer-costs.ts';
 import { lastWeek } from '../data/forecast.ts';
-import { cents, count, money } from '../data/format.ts';
-import { useNow, useUsage } from '../data/queries.ts';
-import { monthOf } from '../data/range.ts';
+import { cents, count, money } from '../data/format/format.ts';
+import { monthOf } from '../data/format/range.ts';
 import { User } from './facts.tsx';
 import { useRange } from './range.tsx';
 import { type Column, Table } from './table.tsx';

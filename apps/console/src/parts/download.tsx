@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { saveText } from '../data/save.ts';
+import { presign } from '../api/api.ts';
+import { saveText } from '../api/save.ts';
 import { type UsageAsked, usageFields } from '../data/usage.ts';
 import { Failed } from './answer.tsx';
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { useUsers, useValues } from '../data/names.ts';
+import { useUsers, useValues } from '../api/names.ts';
 import type { Dimension } from '../data/usage.ts';
 import { Field } from './form.tsx';
 

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { RANGE_PARAMS } from '../data/range.ts';
+import { RANGE_PARAMS } from '../data/format/range.ts';
 
 /** A place in the console. The address has it behind its `#`, so the server's log has neither ids nor filters. */
 export type Place = {

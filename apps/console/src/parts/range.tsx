@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { fieldTime } from '../data/format.ts';
-import { useNow } from '../data/queries.ts';
+import { useNow } from '../api/queries.ts';
+import { fieldTime } from '../data/format/format.ts';
 import {
   DEFAULT_TIME,
   instantOf,
@@ -9,7 +9,7 @@ import {
   type Range,
   rangeOf,
   zoneOf,
-} from '../data/range.ts';
+} from '../data/format/range.ts';
 import { exactHref, usePlace } from './place.ts';
 
 /** The time that all pages show. It ends at one moment for all of them, which moves on. */

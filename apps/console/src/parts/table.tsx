@@ -1,6 +1,6 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { count } from '../data/format.ts';
+import { count } from '../data/format/format.ts';
 import { Answer } from './answer.tsx';
 
 export type Column<Row> = {

@@ -1,5 +1,5 @@
 import type { UsageReport } from '@presign/client';
-import { count, money, percent } from '../data/format.ts';
+import { count, money, percent } from '../data/format/format.ts';
 import { Facts } from './facts.tsx';
 
 export const Totals = ({ report: { total } }: { report: UsageReport }) => (

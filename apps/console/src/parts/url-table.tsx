@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import { count, money, short, usedOf } from '../data/format.ts';
-import { type CutSession, MOST_OF_SESSION } from '../data/queries.ts';
+import { type CutSession, MOST_OF_SESSION } from '../api/queries.ts';
+import { count, money, short, usedOf } from '../data/format/format.ts';
 import {
   EVERYTHING,
   MOST_SELECTED,

@@ -1,8 +1,8 @@
 import type { Account, AccountLimitsChange, AccountUsage } from '@presign/client';
 import type { ComponentChildren } from 'preact';
-import { presign } from '../data/api.ts';
-import { count, limit, money, readMoney, writeMoney } from '../data/format.ts';
-import { useAccounts, useAccountUsage } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { useAccounts, useAccountUsage } from '../api/queries.ts';
+import { count, limit, money, readMoney, writeMoney } from '../data/format/format.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Id, Status, When } from '../parts/facts.tsx';

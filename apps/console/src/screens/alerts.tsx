@@ -1,8 +1,8 @@
 import type { Alert, AlertFiring } from '@presign/client';
+import { presign } from '../api/api.ts';
+import { useWebhooks } from '../api/developer-queries.ts';
+import { useAlert, useAlerts, useFirings } from '../api/queries.ts';
 import { conditionOf, figureOf, inWords, SUGGESTED } from '../data/alerts.ts';
-import { presign } from '../data/api.ts';
-import { useWebhooks } from '../data/developer-queries.ts';
-import { useAlert, useAlerts, useFirings } from '../data/queries.ts';
 import { Action } from '../parts/action.tsx';
 import { AlertFields, nameOfWebhook } from '../parts/alert-form.tsx';
 import { Answer, Page } from '../parts/answer.tsx';

@@ -1,5 +1,7 @@
 import type { AuditEntry } from '@presign/client';
 import { useContext } from 'preact/hooks';
+import { useAudit } from '../api/developer-queries.ts';
+import { useNames } from '../api/names.ts';
 import {
   AUDIT_ACTIONS,
   actionInWords,
@@ -8,9 +10,7 @@ import {
   TARGET_KINDS,
   valueInWords,
 } from '../data/audit-words.ts';
-import { useAudit } from '../data/developer-queries.ts';
-import { short } from '../data/format.ts';
-import { useNames } from '../data/names.ts';
+import { short } from '../data/format/format.ts';
 import { Page } from '../parts/answer.tsx';
 import { useZone, When } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';

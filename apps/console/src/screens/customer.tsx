@@ -1,7 +1,7 @@
 import { useContext } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { cents, count, money, percent } from '../data/format.ts';
-import { useBudgets, useByDay, useCalls, useUrls, useUsage } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { useBudgets, useByDay, useCalls, useUrls, useUsage } from '../api/queries.ts';
+import { cents, count, money, percent } from '../data/format/format.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { BudgetTable } from '../parts/budgets.tsx';

@@ -1,8 +1,8 @@
 import type { UsageReport } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { count, money } from '../data/format.ts';
-import { useNames } from '../data/names.ts';
-import { useByDay, useLimits, useUsage } from '../data/queries.ts';
+import { useNames } from '../api/names.ts';
+import { useByDay, useLimits, useUsage } from '../api/queries.ts';
+import { count, money } from '../data/format/format.ts';
 import { type Dimension, dimensionName, type UsageFilters, valueIn } from '../data/usage.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';

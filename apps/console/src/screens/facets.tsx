@@ -1,6 +1,6 @@
 import type { UsageReport } from '@presign/client';
-import { count } from '../data/format.ts';
-import { type Filters, useUsage } from '../data/queries.ts';
+import { type Filters, useUsage } from '../api/queries.ts';
+import { count } from '../data/format/format.ts';
 import { href, type Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 

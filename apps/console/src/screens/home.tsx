@@ -1,7 +1,7 @@
 import type { UsageHours, UsageReport } from '@presign/client';
-import { cents, count, dayName, duration, money, percent } from '../data/format.ts';
-import { useByDay, useHours, useRefused, useUsage } from '../data/queries.ts';
-import { type Range, rangeBefore } from '../data/range.ts';
+import { useByDay, useHours, useRefused, useUsage } from '../api/queries.ts';
+import { cents, count, dayName, duration, money, percent } from '../data/format/format.ts';
+import { type Range, rangeBefore } from '../data/format/range.ts';
 import type { Refused } from '../data/refusals.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { SpendByDay } from '../parts/by-day.tsx';

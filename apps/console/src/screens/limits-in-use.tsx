@@ -1,7 +1,7 @@
 import type { Session, SharedBudget, VirtualKey } from '@presign/client';
-import { count, money, short } from '../data/format.ts';
-import { useBudgets, useRecentSessions, useVirtualKeyFigures } from '../data/queries.ts';
-import { MOST_READ } from '../data/read-all.ts';
+import { useBudgets, useRecentSessions, useVirtualKeyFigures } from '../api/queries.ts';
+import { MOST_READ } from '../api/read-all.ts';
+import { count, money, short } from '../data/format/format.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
 import { Facts, Fullness, NotLive } from '../parts/facts.tsx';

@@ -1,11 +1,11 @@
 import type { Input, SharedBudget } from '@presign/client';
 import { useQueryClient } from '@tanstack/preact-query';
 import { useContext, useState } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { count, limit, money } from '../data/format.ts';
-import { idOfKey } from '../data/named-key.ts';
-import { type Names, namesOf, useNames, useUsers } from '../data/names.ts';
-import { useBudget, useBudgets } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { type Names, namesOf, useNames, useUsers } from '../api/names.ts';
+import { useBudget, useBudgets } from '../api/queries.ts';
+import { count, limit, money } from '../data/format/format.ts';
+import { idOfKey } from '../data/format/named-key.ts';
 import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';

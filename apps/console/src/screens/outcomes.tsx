@@ -1,8 +1,8 @@
 import type { UsageHours, UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
-import { count, dayName } from '../data/format.ts';
-import { type Filters, HOUR, useByDay, useHours, useRefused } from '../data/queries.ts';
-import { daysOf, type Range, wallOf } from '../data/range.ts';
+import { type Filters, HOUR, useByDay, useHours, useRefused } from '../api/queries.ts';
+import { count, dayName } from '../data/format/format.ts';
+import { daysOf, type Range, wallOf } from '../data/format/range.ts';
 import type { Refused } from '../data/refusals.ts';
 import { Answer, Failed } from '../parts/answer.tsx';
 import { Bars, type Series } from '../parts/bars.tsx';

@@ -1,6 +1,6 @@
 import type { Call, CallWithRefunds } from '@presign/client';
-import { count, duration, money, short } from '../data/format.ts';
-import { useCall, useSimilar } from '../data/queries.ts';
+import { useCall, useSimilar } from '../api/queries.ts';
+import { count, duration, money, short } from '../data/format/format.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/calls.tsx';
 import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/facts.tsx';

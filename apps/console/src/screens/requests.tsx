@@ -1,6 +1,6 @@
 import { useContext } from 'preact/hooks';
-import { useNames } from '../data/names.ts';
-import { useCalls } from '../data/queries.ts';
+import { useNames } from '../api/names.ts';
+import { useCalls } from '../api/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';

@@ -1,8 +1,8 @@
 import type { Session } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { presign } from '../data/api.ts';
-import { short } from '../data/format.ts';
-import { useSession } from '../data/queries.ts';
+import { presign } from '../api/api.ts';
+import { useSession } from '../api/queries.ts';
+import { short } from '../data/format/format.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Id, Json, Status, User, When } from '../parts/facts.tsx';

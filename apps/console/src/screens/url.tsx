@@ -1,6 +1,6 @@
 import { useContext } from 'preact/hooks';
-import { count, money, short, usedOf } from '../data/format.ts';
-import { useUrl } from '../data/queries.ts';
+import { useUrl } from '../api/queries.ts';
+import { count, money, short, usedOf } from '../data/format/format.ts';
 import { isLive, type Url } from '../data/urls.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { ChangeUrl } from '../parts/change-urls.tsx';

@@ -1,6 +1,6 @@
 import { useContext } from 'preact/hooks';
-import { useNames } from '../data/names.ts';
-import { useNow, useUrls } from '../data/queries.ts';
+import { useNames } from '../api/names.ts';
+import { useNow, useUrls } from '../api/queries.ts';
 import { fitsUrl } from '../data/urls.ts';
 import { Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';

@@ -1,8 +1,8 @@
 import type { Delivery, Webhook } from '@presign/client';
-import { presign } from '../data/api.ts';
+import { presign } from '../api/api.ts';
+import { useDeliveries, useWebhook, useWebhooks } from '../api/developer-queries.ts';
 import { deliveryInWords, disabledInWords } from '../data/delivery-words.ts';
-import { useDeliveries, useWebhook, useWebhooks } from '../data/developer-queries.ts';
-import { count, short } from '../data/format.ts';
+import { count, short } from '../data/format/format.ts';
 import { EVENTS, eventsInWords, eventsOf } from '../data/webhook-events.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
 import type { Policy } from '../grant/policy.ts';
 import type { Secrets } from '../http/hide-secrets.ts';
-import type { SocketDialect } from './dialect.ts';
+import type { SocketDialect } from './dialects/dialect.ts';
 import type { SocketOf } from './turn.ts';
 
 /** A socket that was accepted. */

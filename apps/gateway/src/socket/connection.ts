@@ -5,10 +5,10 @@ import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
 import type { Accepted } from './accepted.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
-import type { Create, Heard, Unasked } from './dialect.ts';
-import { BINARY, closeCodeOf, type End, MANY_TURNS, MOST_TURNS, STOPPING, UNKNOWN_ERROR } from './end.ts';
+import type { Create, Heard, Unasked } from './dialects/dialect.ts';
+import { BINARY, closeCodeOf, type End, STOPPING, tooMany, UNKNOWN_ERROR } from './dialects/end.ts';
+import { isOfResponse } from './dialects/event.ts';
 import { Endings } from './endings.ts';
-import { isOfResponse } from './event.ts';
 import { Flow, type Taker } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
@@ -215,7 +215,7 @@ export class Connection implements Taker {
   #earlyRefusal(lane: string): Refusal | undefined {
     if (this.#end) return this.#end.refusal;
     if (this.#turns.has(lane)) return this.#own.dialect.busy;
-    return this.#turns.size >= MOST_TURNS ? MANY_TURNS : undefined;
+    return tooMany(this.#turns.size);
   }
 
   /** Refuses an event of which no turn was made. It is a refused call of its URL. */

@@ -2,7 +2,7 @@ import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
 import type { BodyMemory } from '../share/body-memory.ts';
 import { msOfWork, type QuotaOwner, type ReadQuota } from '../share/read-quota.ts';
-import { type End, NO_ROOM } from './end.ts';
+import { type End, NO_ROOM } from './dialects/end.ts';
 import { watchExcess } from './framing.ts';
 import { Unfinished } from './unfinished.ts';
 

@@ -3,7 +3,7 @@ import type { Duplex, Writable } from 'node:stream';
 import type { Refusal } from '@presign/schema';
 import { WebSocket, WebSocketServer } from 'ws';
 import { tooLarge } from '../http/body.ts';
-import type { End } from './end.ts';
+import type { End } from './dialects/end.ts';
 
 /** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
 const MOST_FRAGMENTS = 256;

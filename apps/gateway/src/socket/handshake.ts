@@ -21,7 +21,7 @@ import { checkHost } from '../share/hosts.ts';
 import { checkQuota, takeUnsent } from '../share/read-quota.ts';
 import { answerRaw } from './answer-raw.ts';
 import { Connection } from './connection.ts';
-import { newId } from './event.ts';
+import { newId } from './dialects/event.ts';
 import { acceptHolder, malformedHandshake, offeredProtocols, openClient } from './framing.ts';
 import { type Opened, openUpstream } from './open-upstream.ts';
 import { type Protocol, protocolOf } from './protocol.ts';

@@ -1,4 +1,4 @@
-import type { Heard } from './dialect.ts';
+import type { Heard } from './dialects/dialect.ts';
 import type { Turn } from './turn.ts';
 
 /** A turn that an event has ended. `over` resolves once it is settled. */

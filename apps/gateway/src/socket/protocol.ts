@@ -6,9 +6,9 @@ import type { LlmGrant } from '../grant/verify.ts';
 import { cleanQuery } from '../http/headers.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Target } from '../llm/match.ts';
-import type { SocketDialect } from './dialect.ts';
-import { RealtimeDialect } from './realtime.ts';
-import { responsesDialect } from './responses.ts';
+import type { SocketDialect } from './dialects/dialect.ts';
+import { RealtimeDialect } from './dialects/realtime.ts';
+import { responsesDialect } from './dialects/responses.ts';
 
 /** The language of a socket, and its handshake. */
 export type Protocol = {

@@ -1,5 +1,5 @@
-import type { Running, Unasked } from './dialect.ts';
-import { MOST_TURNS } from './end.ts';
+import type { Running, Unasked } from './dialects/dialect.ts';
+import { MOST_TURNS } from './dialects/end.ts';
 
 /** The responses of one socket that no turn under way began. */
 export class Strays {

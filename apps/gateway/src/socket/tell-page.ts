@@ -5,10 +5,10 @@ import type { Refusal } from '@presign/schema';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import { takeUnsent } from '../share/read-quota.ts';
-import { closeCodeOf } from './end.ts';
+import { closeCodeOf } from './dialects/end.ts';
+import { realtimeError } from './dialects/realtime.ts';
+import { responsesDialect } from './dialects/responses.ts';
 import { acceptHolder, closeWith, offeredProtocols } from './framing.ts';
-import { realtimeError } from './realtime.ts';
-import { responsesDialect } from './responses.ts';
 
 /** A handshake that was refused, of a URL that a key of this gateway has signed. */
 type Refusing = {

@@ -27,9 +27,9 @@ import { callRecord } from '../llm/record.ts';
 import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
-import type { Create, Running, SocketDialect } from './dialect.ts';
-import { NO_JSON } from './end.ts';
-import { isReadable } from './event.ts';
+import type { Create, Running, SocketDialect } from './dialects/dialect.ts';
+import { NO_JSON } from './dialects/end.ts';
+import { isReadable } from './dialects/event.ts';
 
 /** The socket that turns are on. */
 export type SocketOf = {

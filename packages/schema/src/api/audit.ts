@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { TIME_FORM, time, unixSeconds } from '../fields/fields.ts';
 import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
-import { name } from './reports.ts';
+import { name } from './usage/reports.ts';
 
 /** Everything that a change can be done to, by the name of its id. */
 export const AUDIT_TARGETS = [

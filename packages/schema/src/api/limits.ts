@@ -21,7 +21,7 @@ import { MCP_TOOLS_MAX } from './mcp/tools.ts';
 import { MCP_EXPIRES_IN, MCP_SERVERS_MAX } from './mcp-presign.ts';
 import { keyPolicyAnswer } from './policy.ts';
 import { MODELS_MAX, ONE_YEAR_SECONDS, PATHS_MAX, PATHS_MAX_BYTES } from './presign.ts';
-import { USAGE_GROUPS_MAX } from './reports.ts';
+import { USAGE_GROUPS_MAX } from './usage/reports.ts';
 
 /** Limits of every request to the issuer. `body_bytes` has room for 64 KB of metadata in JSON's longest escapes. */
 export const REQUEST_LIMITS = {

@@ -3,8 +3,8 @@ import { isoTime, microusd } from '../fields/fields.ts';
 import { alertCondition } from './alerts.ts';
 import { auditEntry } from './audit.ts';
 import { budgetScope, budgetWindow } from './budgets.ts';
-import { OUTCOME_NAMES } from './call-outcomes.ts';
 import { grantKind } from './session.ts';
+import { OUTCOME_NAMES } from './usage/call-outcomes.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({

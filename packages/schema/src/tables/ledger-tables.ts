@@ -11,7 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { RefusedFigures } from '../api/refused.ts';
+import type { RefusedFigures } from '../api/usage/refused.ts';
 import { jsonText, time, whole } from './columns.ts';
 
 /** How far each Redis partition's usage stream has reached the ledger. */

@@ -25,10 +25,12 @@ export const STOPPING: Refusal = {
 export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 /** Turns that one socket may have under way. */
 export const MOST_TURNS = 32;
-export const MANY_TURNS: Refusal = {
+const MANY_TURNS: Refusal = {
   code: 'concurrency_limited',
   message: `This socket has ${MOST_TURNS} responses under way. Wait for the end of one.`,
 };
+/** Refuses a further turn of a socket that has so many under way. */
+export const tooMany = (turns: number): Refusal | undefined => (turns >= MOST_TURNS ? MANY_TURNS : undefined);
 export const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
 export const NO_JSON: Refusal = {
   code: 'invalid_json',

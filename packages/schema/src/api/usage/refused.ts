@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { microusd } from '../fields/fields.ts';
-import { QUERY } from '../fields/invalid-request.ts';
-import { limitUpTo } from '../fields/page.ts';
+import { microusd } from '../../fields/fields.ts';
+import { QUERY } from '../../fields/invalid-request.ts';
+import { limitUpTo } from '../../fields/page.ts';
 import { USAGE_DAYS } from './reports.ts';
 
 /** The limit that refused a call. */

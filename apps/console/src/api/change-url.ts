@@ -1,7 +1,7 @@
 import { PresignError } from '@presign/client';
+import { count, money } from '../data/format/format.ts';
+import { hasLimits, type Planned, type Url } from '../data/urls.ts';
 import { presign } from './api.ts';
-import { count, money } from './format.ts';
-import { hasLimits, type Planned, type Url } from './urls.ts';
 
 /** How the change of one URL was answered. */
 export type Changed = {

@@ -1,8 +1,8 @@
 import { SOCKET_FIELDS } from '@presign/providers';
 import type { JsonObject, Refusal } from '@presign/schema';
 import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
-import { NameTree, namesJudge } from '../json/names.ts';
-import { ambiguous } from '../llm/body.ts';
+import { NameTree, namesJudge } from '../../json/names.ts';
+import { ambiguous } from '../../llm/body.ts';
 import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
 import { NO_JSON, NO_OBJECT } from './end.ts';
 import { lookFor, MOST, readEvent, textAt } from './event.ts';

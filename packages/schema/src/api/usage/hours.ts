@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { TIME_FORM, time, unixSeconds } from '../fields/fields.ts';
-import { meantBy, QUERY } from '../fields/invalid-request.ts';
+import { TIME_FORM, time, unixSeconds } from '../../fields/fields.ts';
+import { meantBy, QUERY } from '../../fields/invalid-request.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
 import { name } from './reports.ts';
 

@@ -1,9 +1,9 @@
 import type { Input } from '@presign/client';
 import { useQuery } from '@tanstack/preact-query';
+import type { Range } from '../data/format/range.ts';
 import { presign } from './api.ts';
 import { usePages } from './pages.ts';
 import { type Filters, LIVE_MS } from './queries.ts';
-import type { Range } from './range.ts';
 
 export const useApiKey = (id: string) =>
   useQuery({

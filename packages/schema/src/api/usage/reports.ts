@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../fields/fields.ts';
-import { meantBy, QUERY } from '../fields/invalid-request.ts';
-import { limitUpTo } from '../fields/page.ts';
-import { timeZone } from '../fields/zones.ts';
-import { readJson } from '../json.ts';
+import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../../fields/fields.ts';
+import { meantBy, QUERY } from '../../fields/invalid-request.ts';
+import { limitUpTo } from '../../fields/page.ts';
+import { timeZone } from '../../fields/zones.ts';
+import { readJson } from '../../json.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
 
 const METADATA = 'expected the name of a key and at most 255 characters without NUL, as metadata.team=red';

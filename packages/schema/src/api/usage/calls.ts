@@ -9,8 +9,8 @@ import {
   TIME_FORM,
   time,
   unixSeconds,
-} from '../fields/fields.ts';
-import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
+} from '../../fields/fields.ts';
+import { listFormat, pageOf, pageQuery } from '../../fields/page.ts';
 import { OUTCOME_NAMES, outcome } from './call-outcomes.ts';
 import { refusal } from './refused.ts';
 import { metadataFilter, name } from './reports.ts';

@@ -21,10 +21,10 @@ import {
   readJson,
   scanJson,
 } from '@presign/schema';
-import type { CallRules } from '../grant/call-rules.ts';
-import { tooLarge } from '../http/body.ts';
-import { namesJudge } from '../json/names.ts';
-import { ambiguous } from '../llm/body.ts';
+import type { CallRules } from '../../grant/call-rules.ts';
+import { tooLarge } from '../../http/body.ts';
+import { namesJudge } from '../../json/names.ts';
+import { ambiguous } from '../../llm/body.ts';
 import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
 import { NO_JSON, NO_OBJECT } from './end.ts';
 import { lookFor, MOST, newId, readEvent, textAt } from './event.ts';

@@ -1,12 +1,12 @@
 import type { Input } from '@presign/client';
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/preact-query';
 import { useEffect, useState } from 'preact/hooks';
+import type { NamedKey } from '../data/format/named-key.ts';
+import { nameOf } from '../data/shared-budget.ts';
+import { type Dimension, usageFields, valueIn } from '../data/usage.ts';
 import { issuerTime, presign } from './api.ts';
-import type { NamedKey } from './named-key.ts';
 import { inTurn, REPORT_MS } from './queries.ts';
 import { readAll } from './read-all.ts';
-import { nameOf } from './shared-budget.ts';
-import { type Dimension, usageFields, valueIn } from './usage.ts';
 
 /** The names of the newest API keys, virtual keys and budgets by their ids: 1,000 of each. */
 export const namesOf = (isAdmin: boolean) =>

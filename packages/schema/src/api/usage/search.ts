@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { QUERY } from '../fields/invalid-request.ts';
-import { limitUpTo, PAGE_DEFAULT, PAGE_MAX } from '../fields/page.ts';
+import { QUERY } from '../../fields/invalid-request.ts';
+import { limitUpTo, PAGE_DEFAULT, PAGE_MAX } from '../../fields/page.ts';
 import { name } from './reports.ts';
 
 /** The kinds of names that a search finds. */

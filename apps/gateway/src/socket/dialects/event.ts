@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, isModest, type JsonObject, readJson, scanJson } from '@presign/schema';
-import { MODEST } from '../llm/body.ts';
+import { MODEST } from '../../llm/body.ts';
 
 /** Bounds of a holder's event, which is looked through on the event loop. */
 export const MOST = { depth: 200, parts: 20_000, members: 1_000 };

@@ -1,12 +1,8 @@
 import type { Input, Limits, UsageHours, UsageReport } from '@presign/client';
 import { type Query, useQuery } from '@tanstack/preact-query';
-import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
-import { type Cursor, usePages, useWhole } from './pages.ts';
-import type { Range } from './range.ts';
-import { refusedIn } from './refusals.ts';
-import { mapAll } from './run-all.ts';
-import { LIMITS, setSession } from './session.ts';
-import type { Url } from './urls.ts';
+import type { Range } from '../data/format/range.ts';
+import { refusedIn } from '../data/refusals.ts';
+import type { Url } from '../data/urls.ts';
 import {
   apiFilters,
   type Dimension,
@@ -15,7 +11,11 @@ import {
   readReport,
   type UsageAsked,
   type UsageFilters,
-} from './usage.ts';
+} from '../data/usage.ts';
+import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
+import { type Cursor, usePages, useWhole } from './pages.ts';
+import { mapAll } from './run-all.ts';
+import { LIMITS, setSession } from './session.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
 
