@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { CREATE, openSocket, type RefusedHandshake, statusOf } from './holder.ts';
+import { CREATE, openSocket, statusOf } from './holder.ts';
 import { eventsOf, type Json, type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
 let provider: ResponsesProvider;
@@ -238,51 +238,5 @@ describe('a gateway that stops', () => {
     expect(await busy.closed).toMatchObject({ code: 1001 });
     await stopped;
     expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
-  });
-});
-
-describe('bounds', () => {
-  test('of sockets for each URL, each account and a gateway', async () => {
-    for (const [bounds, error] of [
-      [{ perUrl: 1 }, 'rate_limited'],
-      [{ perAccount: 1 }, 'rate_limited'],
-      [{ perGateway: 1 }, 'overloaded'],
-    ] as const) {
-      const other = await stack.addGateway({ socketBounds: bounds });
-      const url = (await issue()).url.replace(stack.gatewayUrls[0] ?? '', other);
-      const first = await openSocket(url);
-      await expect(openSocket(url)).rejects.toMatchObject({ code: error });
-      first.socket.close();
-      await first.closed;
-      const second = await eventually(() => openSocket(url).catch((_: RefusedHandshake) => undefined));
-      second.socket.close();
-    }
-  });
-
-  test('of the time of a socket', async () => {
-    const other = await stack.addGateway({ upstreamTimeoutMs: 1_500 });
-    const url = (await issue()).url.replace(stack.gatewayUrls[0] ?? '', other);
-    provider.serve = holdBack;
-    const holder = await openSocket(url);
-    holder.send(CREATE);
-    await holder.next('response.created');
-    expect(await holder.next('error')).toMatchObject(code('upstream_timeout'));
-    expect(await holder.closed).toMatchObject({ code: 1001 });
-  });
-
-  test('of a message of a holder, and of an upstream', async () => {
-    const other = await stack.addGateway({
-      socketBounds: { holderMessageBytes: 2_000, upstreamMessageBytes: 2_000 },
-    });
-    const url = (await issue({ cost_limit: 100_000 })).url.replace(stack.gatewayUrls[0] ?? '', other);
-    const holder = await openSocket(url);
-    holder.send({ ...CREATE, input: 'x'.repeat(3_000) });
-    expect(await holder.next('error')).toMatchObject({ status: 413, ...code('body_too_large') });
-    expect(await holder.closed).toEqual({ code: 1009, reason: 'body_too_large' });
-    provider.serve = (event, { socket }) => socket.send(JSON.stringify({ ...event, x: 'x'.repeat(3_000) }));
-    const second = await openSocket(url);
-    second.send(CREATE);
-    expect(await second.next('error')).toMatchObject(code('upstream_unreachable'));
-    expect(await second.closed).toMatchObject({ code: 1011 });
   });
 });
