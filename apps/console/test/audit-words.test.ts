@@ -7,7 +7,7 @@ const words = (field: string, value: unknown) =>
   valueInWords(field, value, (id) => (id === 'vk_1' ? 'Production' : id), 'UTC');
 
 describe('the differences of a change', () => {
-  test('are the fields that differ, those of objects one by one', () => {
+  test('lists the fields that differ, and looks into objects field by field', () => {
     const before = {
       name: 'a',
       policy: { models: ['x'], highest: { cost_limit: 1, max_uses: 2 } },
@@ -26,7 +26,7 @@ describe('the differences of a change', () => {
     ]);
   });
 
-  test('of something new are its fields that have a value, and of something gone those that it had', () => {
+  test('of a new thing lists the fields that have a value; of a deleted thing lists the fields that had one', () => {
     const state = { name: 'a', policy: null, scopes: ['read'] };
     expect(differencesOf(null, state).map(({ field }) => field)).toEqual(['name', 'scopes']);
     expect(differencesOf(state, null)).toEqual([
@@ -36,7 +36,7 @@ describe('the differences of a change', () => {
     expect(differencesOf(null, null)).toEqual([]);
   });
 
-  test('list the fields of an object that replaces null, and of one that null replaces', () => {
+  test('lists the fields of an object that replaces null or that null replaces', () => {
     expect(differencesOf({ policy: null }, { policy: { models: ['x'] } })).toEqual([
       { field: 'policy.models', before: undefined, after: ['x'] },
     ]);
@@ -45,7 +45,7 @@ describe('the differences of a change', () => {
     ]);
   });
 
-  test('are in words: dollars, times, names of keys', () => {
+  test('shows amounts in dollars, times, and keys by name', () => {
     expect(fieldInWords('policy.highest.cost_limit')).toBe('policy › highest › cost limit');
     expect(words('policy.highest.cost_limit', 250_000)).toBe('$0.25');
     expect(words('policy.highest.expires_in', 900)).toBe('15 minutes');

@@ -15,7 +15,7 @@ const report = (costs: Readonly<Record<string, number>>, next: string | null = n
 /** Two days after the month began, and seven before it ends. */
 const costsOf = (month: UsageReport, week: UsageReport) => customerCosts({ month, week }, 2 * DAY, 9 * DAY);
 
-test('a customer of the last week without a call this month has a row with a forecast, and rows add up to the total', () => {
+test('a customer with calls last week and none this month has a row with a forecast, and the rows add up to the total', () => {
   const { rows, total, isCut } = costsOf(report({ ada: 100 }), report({ ada: 70, grace: 700 }));
   expect(rows.map(({ user, spent, forecast }) => [user, spent, forecast])).toEqual([
     ['grace', 0, 700],
@@ -25,13 +25,13 @@ test('a customer of the last week without a call this month has a row with a for
   expect(isCut).toBe(false);
 });
 
-test('a list that is cut says so, and adds no customer whose month was not read', () => {
+test('a list that was cut says so, and omits customers whose month was not read', () => {
   const { rows, isCut } = costsOf(report({ ada: 100 }, 'more'), report({ ada: 70, grace: 700 }));
   expect(rows.map(({ user }) => user)).toEqual(['ada']);
   expect(isCut).toBe(true);
 });
 
-test('the forecast of a customer whose last week was not read is not known', () => {
+test('a customer whose last week was not read has an unknown forecast', () => {
   const { rows, isCut } = costsOf(report({ ada: 100, grace: 5 }), report({ ada: 70 }, 'more'));
   expect(rows.map(({ user, forecast }) => [user, forecast])).toEqual([
     ['ada', 170],

@@ -4,14 +4,14 @@ import { about, averageSize, callCost, callsUnder } from '../src/data/estimate.t
 
 const RATES = { input: 150_000, output: 600_000 };
 
-test('a call costs its tokens at the rates of a million, rounded up', () => {
+test('the price of a call is its tokens times the price for a million, rounded up', () => {
   expect(callCost(RATES, { input: 300, output: 300 })).toBe(225);
   expect(callCost(RATES, { input: 1, output: 0 })).toBe(1);
   expect(callCost({ input: 150_000, output: 600_000 }, { input: 300, output: 300 })).toBe(225);
   expect(callCost({ input: 150_000 }, { input: 1, output: 1 })).toBeUndefined();
 });
 
-test('the fewer of uses and money bound the calls', () => {
+test('uses and money both bound the number of calls, and the smaller number counts', () => {
   expect(callsUnder({ dollars: 540_000, uses: undefined }, 225)).toBe(2_400);
   expect(callsUnder({ dollars: 540_000, uses: 20 }, 225)).toBe(20);
   expect(callsUnder({ dollars: undefined, uses: undefined }, 225)).toBeUndefined();
@@ -29,7 +29,7 @@ test.each([
   expect(about(calls)).toBe(shown);
 });
 
-test('the average call of none is not known', () => {
+test('without calls the average is unknown', () => {
   expect(averageSize({ calls: 0, input_tokens: 0, output_tokens: 0 })).toBeUndefined();
   expect(averageSize({ calls: 4, input_tokens: 10, output_tokens: 400 })).toEqual({ input: 3, output: 100 });
 });
@@ -51,7 +51,7 @@ test.each([
   expect(appliesTo({ scope, deleted_at: 1 }, request, 'own')).toBe(false);
 });
 
-test('a template counts until there is a budget of its window for the user or the value, and a deleted one never', () => {
+test('a template counts only while its user or value has no budget of that window, and a deleted template never counts', () => {
   const budget = { kind: 'budget', window: 'month', deleted_at: null, template: 't' } as const;
   const each = { ...budget, id: 't', kind: 'template', scope: { external_user: '*' } } as const;
   const ada = { ...budget, id: 'ada', scope: { external_user: 'ada' } };

@@ -22,7 +22,7 @@ test.each([
   ['a refund gave back more than was spent', WINDOW, -1, 100, NOW],
   ['it has no limit of money', WINDOW, 40, null, NOW],
   ['its window begins now', WINDOW, 40, 100, WINDOW.starts_at],
-])('a budget has no such moment if %s', (_why, window, spent, most, now) => {
+])('the time when a budget is empty is unknown if %s', (_why, window, spent, most, now) => {
   expect(emptyAt(window, spent, most, now)).toBeUndefined();
 });
 

@@ -11,17 +11,17 @@ const keys = [
 ];
 const idOf = (which: string) => () => idOfKey(which, 'API key', keys);
 
-test('a name means the key in force that has it, not a revoked one of the same name', () => {
+test('a name finds the active key with that name, not a revoked key with the same name', () => {
   expect(idOf('Backend')()).toBe('a');
   expect(idOfKey('Backend', 'API key', keys.toReversed())).toBe('a');
 });
 
-test('an id means itself, also of a key that the list lacks', () => {
+test('an id finds its key, even if the list lacks that key', () => {
   expect(idOf(ID)()).toBe(ID);
   expect(idOf(`vk_${ID}`)()).toBe(`vk_${ID}`);
 });
 
-test('a name of two keys, of a revoked key or of no key is refused in words', () => {
+test('a name is refused with a reason if two keys, only a revoked key or no key has it', () => {
   expect(idOf('Twice')).toThrow('2 API keys have the name Twice. Enter the id');
   expect(idOf('Gone')).toThrow('the API key Gone is revoked');
   expect(idOf('Other')).toThrow('no API key among the newest has the name Other. Enter its id');

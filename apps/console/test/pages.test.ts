@@ -19,7 +19,7 @@ async function listOf(pages: number, mostLive: number) {
   return { client, list, leave, asked: () => asked, valueIn, options };
 }
 
-test('the pages of a list are asked for again one in a time, however many they are', async () => {
+test('the pages of a list are fetched again once per interval, however many pages there are', async () => {
   for (const pages of [1, 4]) {
     const { valueIn, options, leave } = await listOf(pages, 5);
     expect(valueIn(options.refetchInterval)).toBe(pages * 5_000);
@@ -28,7 +28,7 @@ test('the pages of a list are asked for again one in a time, however many they a
   }
 });
 
-test('a long list is not asked for again by itself, by a focus, or when its page is shown again', async () => {
+test('a long list is not fetched again by a timer, by focus, or when its page is shown again', async () => {
   const { valueIn, options, leave } = await listOf(6, 5);
   for (const name of [
     'refetchInterval',
@@ -40,7 +40,7 @@ test('a long list is not asked for again by itself, by a focus, or when its page
   leave();
 });
 
-test('after a change, the first pages of a long list are read again, and no others', async () => {
+test('after a change, only the first pages of a long list are fetched again', async () => {
   const { client, list, asked, leave } = await listOf(6, 2);
   const before = asked();
   await reload(client);
@@ -50,7 +50,7 @@ test('after a change, the first pages of a long list are read again, and no othe
   leave();
 });
 
-test('nothing stays of what one key has read when there is another key or none, and all stays with the same key', () => {
+test('signing out or in with another key clears all cached data, and signing in with the same key keeps it', () => {
   const limitsOf = (id: string) => ({ api_key: { id } }) as Limits;
   for (const [next, stays] of [
     [limitsOf('a'), true],

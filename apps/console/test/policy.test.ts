@@ -33,23 +33,23 @@ const nameOf = () => 'Production';
 const words = (policy: KeyPolicy | null) => policyInWords(policy, nameOf);
 
 describe('a policy in the editor', () => {
-  test('is the same after it was entered as controls, with every field', () => {
+  test('is unchanged after a round trip through the controls, with every field', () => {
     expect(policyOf(draftOf(EVERYTHING))).toEqual(EVERYTHING);
     expect(draftOf(EVERYTHING).others).toEqual({});
   });
 
-  test('keeps the largest count, and refuses one above it', () => {
+  test('accepts the largest count, and refuses a larger one', () => {
     const largest = { highest: { max_uses: Number.MAX_SAFE_INTEGER } };
     expect(policyOf(draftOf(largest))).toEqual(largest);
     expect(problemOf('highest.max_uses', '9007199254740992')).toContain('whole number');
   });
 
-  test('of one field has this field alone', () => {
+  test('with one field is stored with that field alone', () => {
     for (const [name, value] of Object.entries(EVERYTHING))
       expect(policyOf(draftOf({ [name]: value }))).toEqual({ [name]: value });
   });
 
-  test('loses nothing of JSON that no control shows', () => {
+  test('keeps the JSON fields that have no control', () => {
     const odd = {
       ...{ providers: 'openai', models: [1], sockets: 'yes', unknown: { a: 1 }, allowed_fields: [] },
       ...{ highest: { cost_limit: -1, max_uses: 5, other: 'x' }, bind: [], config: 5, max_body_bytes: 1.5 },
@@ -62,12 +62,12 @@ describe('a policy in the editor', () => {
     expect(policyOf({ lists: { models: undefined }, texts: { external_user: ' ' }, others: {} })).toBeNull();
   });
 
-  test('has dollars and times as people write them', () => {
+  test('shows dollars and times as people write them', () => {
     const { texts } = draftOf(EVERYTHING);
     expect([texts['highest.cost_limit'], texts['highest.expires_in']]).toEqual(['0.250001', '15 minutes']);
   });
 
-  test('says what a text should be that is no value of its field', () => {
+  test('says which value a field expects when a text does not fit', () => {
     expect(problemOf('highest.cost_limit', '1,5')).toContain('dollars');
     expect(problemOf('highest.expires_in', 'soon')).toContain('15 minutes');
     expect(problemOf('highest.max_uses', '1.5')).toContain('whole number');
@@ -90,7 +90,7 @@ describe('a policy in words', () => {
     );
   });
 
-  test('of one field names this field alone', () => {
+  test('with one field names that field alone', () => {
     expect(words({ providers: ['openai'] })).toBe('It issues only URLs for openai.');
     expect(words({ models: ['a'] })).toBe('It issues only URLs with the model a alone.');
     expect(words({ highest: { calls_per_day: 1 } })).toBe(
@@ -105,7 +105,7 @@ describe('a policy in words', () => {
     expect(words({ refuse_warnings: true })).toBe('It issues any URL, but none that would get a warning.');
   });
 
-  test('that restricts nothing is said so', () => {
+  test('without restrictions says that it has none', () => {
     for (const policy of [null, { refuse_warnings: false }])
       expect(words(policy)).toBe('It may issue any URL.');
   });
@@ -116,7 +116,7 @@ describe('a policy in words', () => {
   });
 });
 
-test('a time is read as it is written, in any unit', () => {
+test('a time is read as the user writes it, in any unit', () => {
   for (const seconds of [1, 59, 60, 90, 3_600, 5_400, 86_400, 7_776_000, 31_536_000])
     expect(readSpan(writeSpan(seconds))).toBe(seconds);
   expect(['90', '90 s', '2h', '2 hours', '1 Day', '15 m'].map(readSpan)).toEqual([

@@ -15,11 +15,14 @@ test.each([
   ['month', '2026-11-29T12:00Z', ['2026-10-01T00:00', '2026-10-29T12:00']],
   ['last-month', '2026-11-29T12:00Z', ['2026-09-01T00:00', '2026-10-01T00:00']],
   ['2026-03', '2026-11-29T12:00Z', ['2026-02-01T00:00', '2026-03-01T00:00']],
-])('the time before %s at %s has its length, and only a month has the month before', (time, now, before) => {
-  expect(shown(rangeBefore(rangeOf({ time, zone }, at(now))))).toEqual(before);
-});
+])(
+  'the period before %s at %s is as long as that period, and only a month is compared with a calendar month',
+  (time, now, before) => {
+    expect(shown(rangeBefore(rangeOf({ time, zone }, at(now))))).toEqual(before);
+  },
+);
 
-test('the time before a typed half year is as long, also if it begins with a month', () => {
+test('the period before a typed half year is as long as it, even if it begins with a month', () => {
   const range = rangeOf(
     { from: '2026-01-01T00:00Z', to: '2026-07-01T00:00Z', zone },
     at('2026-11-29T12:00Z'),
@@ -27,14 +30,14 @@ test('the time before a typed half year is as long, also if it begins with a mon
   expect(shown(rangeBefore(range))).toEqual(['2025-07-04T00:00', '2026-01-01T00:00']);
 });
 
-test('a range without a beginning, or with one that is no time, has the 30 days before its end', () => {
+test('a range with no start or an invalid start is compared with the 30 days before its end', () => {
   const days = ['2026-02-01T00:00', '2026-03-03T00:00'];
   const to = '2026-03-03T00:00Z';
   expect(shown(rangeOf({ to, zone }, at('2026-11-29T12:00Z')))).toEqual(days);
   expect(shown(rangeOf({ from: 'soon', to, zone }, at('2026-11-29T12:00Z')))).toEqual(days);
 });
 
-test('a range whose end is ahead goes on until then, and one that is ahead as a whole has both its ends', () => {
+test('a range that ends in the future ends there, and a range wholly in the future keeps both ends', () => {
   const [from, to] = ['2026-11-29T00:00Z', '2026-11-30T00:00Z'];
   const now = at('2026-11-29T12:00Z');
   expect(rangeOf({ from, to, zone }, now)).toMatchObject({ from: at(from), to: now });
@@ -53,7 +56,7 @@ const ZONES = [
   ...['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu'],
 ];
 
-test.each(ZONES)('each day of 2026 in %s begins with its first moment', (name) => {
+test.each(ZONES)('each day of 2026 in %s begins at its first moment', (name) => {
   const day = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeZone: name });
   for (let ms = Date.UTC(2026, 0, 1); ms < Date.UTC(2027, 0, 1); ms += 86_400_000) {
     const asked = new Date(ms).toISOString().slice(0, 10);
@@ -64,7 +67,7 @@ test.each(ZONES)('each day of 2026 in %s begins with its first moment', (name) =
 });
 
 test.each(['today', '7d', 'month', '2026-03'])(
-  'half a minute later, the time %s, the time before it and the last week are the same questions',
+  '30 seconds later, the queries for %s, the period before it and the last week are unchanged',
   (time) => {
     const asked = (now: number) => {
       const range = rangeOf({ time, zone }, now);
@@ -77,7 +80,7 @@ test.each(['today', '7d', 'month', '2026-03'])(
   },
 );
 
-test('times of other names, zones or groups are other questions', () => {
+test('periods with other names, time zones or groups have other queries', () => {
   const now = at('2026-11-07T12:00Z');
   const ask = (time: string, of = zone, by: 'model' | 'day' = 'model') =>
     JSON.stringify(questionOf({ range: rangeOf({ time, zone: of }, now), groupBy: [by] }));

@@ -9,13 +9,13 @@ test.each([
   ['Google', { error: { code: 403, message: MESSAGE, details: [] } }],
   ['Cohere', { message: MESSAGE, code: 'uses_exhausted' }],
   ['JSON-RPC', { jsonrpc: '2.0', id: 1, error: { code: -32_000, message: MESSAGE } }],
-])('the message of a refusal is found as %s writes it', (_name, body) => {
+])('the console finds the message of a refusal in the format of %s', (_name, body) => {
   expect(messageIn(JSON.stringify(body), 'uses_exhausted')).toBe(
     'This URL has no uses left (max_uses 3). Issue a new URL.',
   );
 });
 
-test('an answer that is no refusal has no message', () => {
+test('an answer that is not a refusal has no message', () => {
   expect(messageIn('{"choices": []}', 'uses_exhausted')).toBeUndefined();
   expect(messageIn('no JSON', 'uses_exhausted')).toBeUndefined();
 });

@@ -16,13 +16,13 @@ test.each([
   ['month', ['2026-11-01', '2026-11-28', '2026-11-29']],
   ['today', ['2026-11-29']],
   ['2026-10', ['2026-10-31']],
-])('the time %s of UTC has exactly the refusals of its days', (time, expected) => {
+])('the period %s in UTC has exactly the refusals of its days', (time, expected) => {
   const range = rangeOf({ time, zone: 'UTC' }, now);
   expect(days(range)).toEqual(expected);
   expect(read(range)).toMatchObject({ isExact: true, keptFrom: undefined });
 });
 
-test('a time of parts of days of UTC has the refusals of the whole days, and says that they are not exact', () => {
+test('a period of part days in UTC shows the refusals of the whole days, and says that they are not exact', () => {
   const ofTokyo = rangeOf({ time: 'month', zone: 'Asia/Tokyo' }, now);
   expect(days(ofTokyo)).toEqual(['2026-10-31', '2026-11-01', '2026-11-28', '2026-11-29']);
   expect(read(ofTokyo).isExact).toBe(false);
@@ -31,7 +31,7 @@ test('a time of parts of days of UTC has the refusals of the whole days, and say
   expect(read(rangeOf(typed, now)).isExact).toBe(false);
 });
 
-test('a month before the kept refusals has no exact number of them, and not zero', () => {
+test('a month older than the stored refusals shows no exact number, and not zero', () => {
   expect(read(rangeOf({ time: '2026-08', zone: 'UTC' }, now))).toEqual({
     ...{ data: [], isExact: false, keptFrom: '2026-09-01' },
   });

@@ -3,7 +3,7 @@ import { mapAll, runAll } from '../src/api/run-all.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('tasks run a few at once, each item once', async () => {
+test('tasks run a few at a time, and each item runs once', async () => {
   let under = 0;
   let most = 0;
   const seen: number[] = [];
@@ -18,7 +18,7 @@ test('tasks run a few at once, each item once', async () => {
   expect(seen.sort((a, b) => a - b)).toEqual(items);
 });
 
-test('after an abort, those under way end and no other begins', async () => {
+test('after an abort, running tasks finish and no new one starts', async () => {
   const stop = new AbortController();
   const ended: number[] = [];
   await runAll(
@@ -33,7 +33,7 @@ test('after an abort, those under way end and no other begins', async () => {
   expect(ended.length).toBe(4);
 });
 
-test('the answers have the order of their items', async () => {
+test('results have the order of their items', async () => {
   const answers = await mapAll([3, 1, 2], async (turns) => {
     for (let at = 0; at < turns; at++) await turn();
     return `of ${turns}`;

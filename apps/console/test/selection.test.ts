@@ -13,27 +13,27 @@ import {
 const rows = (amount: number) => Array.from({ length: amount }, (_, at) => ({ id: `${at}` }));
 const ids = (of: readonly { readonly id: string }[]) => of.map(({ id }) => id);
 
-test('all of a filter has the rows of each page that arrives, the last one too', () => {
+test('"select all" of a filter selects the rows of each page that arrives, including the last', () => {
   for (const amount of [20, 40]) expect(selectedOf(EVERYTHING, rows(amount))).toHaveLength(amount);
 });
 
-test('a row that is taken out of all stays out when more arrive, and can be selected again', () => {
+test('a row deselected from "select all" stays deselected when more rows arrive, and can be selected again', () => {
   const left = withRows(EVERYTHING, ['3'], false);
   expect(ids(selectedOf(left, rows(40)))).not.toContain('3');
   expect(selectedOf(withRows(left, ['3'], true), rows(40))).toHaveLength(40);
 });
 
-test('rows are selected one by one, and those that arrive later are not', () => {
+test('rows selected one by one do not include rows that arrive later', () => {
   const two = withRows(withRows(NOTHING, ['1', '2', '5'], true), ['5'], false);
   expect(ids(selectedOf(two, rows(40)))).toEqual(['1', '2']);
   expect(ids(selectedOf(some(['7']), rows(40)))).toEqual(['7']);
 });
 
-test('no more URLs are selected than a change may have', () => {
+test('a selection has at most as many URLs as one change allows', () => {
   expect(selectedOf(EVERYTHING, rows(MOST_SELECTED + 20))).toHaveLength(MOST_SELECTED);
 });
 
-test('a list is read to its end, or to a bound, and only while all of it are selected', () => {
+test('a list is read to its end or to a bound only while all of it is selected', () => {
   const list = { hasNextPage: true, pages: 1, rows: 20 };
   expect(readsOn(EVERYTHING, list)).toBe(true);
   expect(readsOn(withRows(EVERYTHING, ['3'], false), list)).toBe(true);

@@ -9,7 +9,7 @@ test('an error of the gateway on a socket is a refusal with its code', () => {
   expect(refusalIn({ error })).toEqual({ code: 'uses_exhausted', requestId: 'r' });
 });
 
-test('an error of the provider on a socket is no refusal', () => {
+test('an error of the provider on a socket is not a refusal', () => {
   const error = { code: 'previous_response_not_found', message: 'Previous response not found.' };
   expect(refusalIn({ error })).toEqual(NONE);
   expect(refusalIn({ error: { ...error, request_id: 'req_of_the_provider' } })).toEqual(NONE);

@@ -13,7 +13,7 @@ const url = (fields: Partial<Url> = {}): Url => ({
 
 const RAISE = { kind: 'raise', dollars: 5_000_000, uses: 0 } as const;
 
-test('a raise adds to each limit, and leaves out what has none, has ended, or is a part of a bundle', () => {
+test('a raise adds to each limit, and skips URLs without limits, ended URLs and parts of a bundle', () => {
   const urls = [
     url(),
     url({ external_user: 'grace', cost_limit: 250_000 }),
@@ -36,19 +36,19 @@ test('a raise adds to each limit, and leaves out what has none, has ended, or is
   ]);
 });
 
-test('a raise of uses alone changes no limit of money', () => {
+test('a raise of uses leaves the money limit unchanged', () => {
   const plan = planChange({ kind: 'raise', dollars: 0, uses: 1_500 }, [url()]);
   expect(plan.planned[0]?.fields).toEqual({ max_uses: 1_510 });
   expect(wordsOf(plan)[1]).toBe('1 URL may make 1,500 more calls each.');
 });
 
-test('an extension counts from the present end of each', () => {
+test('an extension counts from the present end of each URL', () => {
   const plan = planChange({ kind: 'extend', seconds: 2 * 86_400 }, [url(), url({ expires_at: 20_000 })]);
   expect(plan.planned.map(({ fields }) => fields?.expires_at)).toEqual([182_800, 192_800]);
   expect(wordsOf(plan)[0]).toBe('2 URLs of 1 user end 2 days later than now.');
 });
 
-test('a revocation takes parts of bundles, too, and says that nothing changes if all have ended', () => {
+test('a revocation includes parts of bundles, and says that nothing changes if all have ended', () => {
   expect(planChange({ kind: 'revoke' }, [url({ bundle_id: 'b' })]).planned).toHaveLength(1);
   const plan = planChange({ kind: 'revoke' }, [url({ status: 'revoked' }), url({ status: 'expired' })]);
   expect(wordsOf(plan)).toEqual([
@@ -72,7 +72,7 @@ test.each([
   expect(fitsUrl(url({ session_name: 'chat of ada', models: ['sandbox-1'] }), filters, 5_000)).toBe(fits);
 });
 
-test('a URL without a list of models allows each, and one that has ended ends no more', () => {
+test('a URL without a list of models allows every model, and an ended URL is not ended again', () => {
   expect(fitsUrl(url(), { model: 'gpt-5' }, 0)).toBe(true);
   expect(fitsUrl(url({ status: 'expired' }), { ends: '7d' }, 20_000)).toBe(false);
 });
@@ -82,12 +82,12 @@ test('a URL is named by its session and the beginning of its id', () => {
   expect(nameOfUrl(url({ external_session: 'chat-7' }))).toBe('chat-7 · 12345678');
 });
 
-test('limits that a URL has already are recognised', () => {
+test('the console recognises limits that a URL already has', () => {
   expect(hasLimits(url({ cost_limit: 5, max_uses: 3 }), { cost_limit: 5 })).toBe(true);
   expect(hasLimits(url({ cost_limit: 5, max_uses: 3 }), { cost_limit: 5, max_uses: 4 })).toBe(false);
 });
 
-test('a filter of the address applies to the field of its name, and without such a field no URL fits', () => {
+test("a filter in the page's address applies to the metadata field that it names, and finds nothing if no URL has the field", () => {
   const own = url({ metadata: { team: 'blue' } });
   for (const filters of [{ session_id: 's' }, { id: own.id }, { 'metadata.team': 'blue' }])
     expect(fitsUrl(own, filters, 0), JSON.stringify(filters)).toBe(true);

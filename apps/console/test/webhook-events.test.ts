@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventsInWords, eventsOf } from '../src/data/webhook-events.ts';
 
-test('events are chosen, or only alerts, or none, and never both at once', () => {
+test('an endpoint gets chosen events, alerts only, or no events, and never two of these', () => {
   expect(eventsOf({ 'grant.revoked': 'on', 'audit.entry': 'on' })).toEqual(['grant.revoked', 'audit.entry']);
   expect(eventsOf({ alerts_alone: 'on' })).toEqual([]);
   expect(eventsOf({})).toBeUndefined();

@@ -10,7 +10,7 @@ function abridged(text: string, cuts: readonly number[] = []): string | undefine
   return abridger.end()?.toString();
 }
 
-test('a short text stays what it says, wherever its bytes are cut', () => {
+test('a short text is unchanged, wherever its bytes are cut', () => {
   fc.assert(
     fc.property(jsonOf(fc.double()), fc.array(fc.nat()), fc.nat(4), (value, cuts, indent) => {
       const text = JSON.stringify(value, null, indent);
@@ -20,7 +20,7 @@ test('a short text stays what it says, wherever its bytes are cut', () => {
   );
 });
 
-test('long strings become a space and long lists of numbers lose their tail, wherever the bytes are cut', () => {
+test('a long string becomes a space and a long list of numbers loses its tail, wherever the bytes are cut', () => {
   const long = fc.constantFrom('x'.repeat(2_000), '\\"'.repeat(900), '\\'.repeat(1_500), 'é"\\'.repeat(700));
   const numbers = fc.constantFrom(Array.from({ length: 500 }, (_, i) => i / 7));
   fc.assert(
@@ -58,7 +58,7 @@ function shortened(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shortened(each)]));
 }
 
-test('usage behind 60 MB of embeddings is read in little memory', () => {
+test('usage after 60 MB of embeddings is read with little memory', () => {
   const abridger = new Abridger();
   const embedding = Buffer.from(`{"embedding":[${'-0.0123456789,'.repeat(2_000)}1],"index":1},`);
   abridger.push(Buffer.from('{"data":['));
@@ -69,7 +69,7 @@ test('usage behind 60 MB of embeddings is read in little memory', () => {
   expect(JSON.parse(text)).toMatchObject({ usage: { prompt_tokens: 7 } });
 });
 
-test('a text that cannot be shortened enough is given up', () => {
+test('a text that cannot be shortened enough is abandoned', () => {
   const abridger = new Abridger();
   const chunk = Buffer.from('{},'.repeat(10_000));
   let taken = 0;

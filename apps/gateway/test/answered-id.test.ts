@@ -12,7 +12,7 @@ describe('the id of an answer that is too long to be parsed', () => {
     },
     { requiredKeys: ['result', 'id'] },
   );
-  test('is the one that parsing finds', () => {
+  test('is the id that JSON.parse finds', () => {
     fc.assert(
       fc.property(answer, fc.constantFrom(undefined, 1, '\t'), (value, space) => {
         const text = JSON.stringify(value, null, space);
@@ -39,9 +39,9 @@ describe('the id of an answer that is too long to be parsed', () => {
     '{"id":1,"result":{}',
     '"id":1',
     '',
-  ])('is not known of %s', (text) => expect(answeredId(text)).toBeUndefined());
+  ])('is unknown for %s', (text) => expect(answeredId(text)).toBeUndefined());
 
-  test('is searched in any text in linear work, and without an exception', () => {
+  test('is searched in linear time, and never throws', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => void answeredId(`{"id":${a}${b}`)),
       { numRuns: 2_000 },

@@ -51,7 +51,7 @@ async function settled(read: () => number) {
   }
 }
 
-test('refused bodies are read no further until their common turn comes, however many there are', async () => {
+test('refused bodies are read no further until their shared turn, however many there are', async () => {
   // The pause after a turn is as long as the turn took, twice: a busy machine would make it longer than this test.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const requests: IncomingMessage[] = [];
@@ -76,7 +76,7 @@ test('refused bodies are read no further until their common turn comes, however 
   for (; vi.getTimerCount() > 0; await nextTurn()) vi.advanceTimersByTime(1_000);
 });
 
-test('a body in chunks of one byte is read a little at a time, and is whole in the end', async () => {
+test('a body in chunks of one byte is read a little at a time, and is complete at the end', async () => {
   const count = 100_000;
   const arrived = arrives();
   write(inBytes(count));
@@ -94,7 +94,7 @@ test('a body in chunks of one byte is read a little at a time, and is whole in t
   expect(bytes.equals(Buffer.alloc(count, 'x'))).toBe(true);
 });
 
-test('a body waits at its sender until the gateway reads it', async () => {
+test('a body stays with its sender until the gateway reads it', async () => {
   const arrived = arrives();
   write(plain(8 * KIB * KIB));
   const request = await arrived;
@@ -105,7 +105,7 @@ test('a body waits at its sender until the gateway reads it', async () => {
   expect(bytes.equals(Buffer.alloc(8 * KIB * KIB, 'x'))).toBe(true);
 });
 
-test('a connection serves its next request after a body that was read, forgotten or left', async () => {
+test('a connection serves its next request after a body that was read, dropped or abandoned', async () => {
   const ways: ((request: IncomingMessage) => void)[] = [
     (request) => void readWhole(request, memory.newReservation()),
     (request) => discardRest(request),
@@ -129,7 +129,7 @@ test('a connection serves its next request after a body that was read, forgotten
   }
 });
 
-test('a refusal waits for the turn of its URL, and for no longer than a second', async () => {
+test('a refusal waits for the turn of its URL, and for at most a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const arrived = arrives();
   write(inBytes(20_000));

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Bag } from '../src/bag.ts';
 
-test('a bag has what was added and not removed, in whatever order that happens', () => {
+test('a bag contains the items that were added and not removed, in any order of adding and removing', () => {
   const steps = fc.array(fc.oneof(fc.constant('add'), fc.nat(20)), { maxLength: 200 });
   fc.assert(
     fc.property(steps, (all) => {
@@ -68,7 +68,7 @@ async function keptAfterRemoval(add: string): Promise<number> {
   return Number(stdout);
 }
 
-test('a bag keeps nothing of what was removed, and a set does', async () => {
+test('a bag releases the memory of removed items, and a Set does not', async () => {
   const [bag, set] = await Promise.all([
     keptAfterRemoval('(item) => bag.add(item)'),
     keptAfterRemoval('(item) => (set.add(item), () => set.delete(item))'),

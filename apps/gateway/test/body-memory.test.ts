@@ -3,7 +3,7 @@ import { bodyMemory, movable } from '../src/share/body-memory.ts';
 
 const KIB = 1024;
 
-test('large bodies leave an eighth of the memory to small ones, and all bodies together stay within it', () => {
+test('large bodies leave an eighth of the memory to small ones, and all bodies together stay within the total', () => {
   const { newReservation } = bodyMemory(800 * KIB, 800 * KIB);
   const [large, second, small, third] = [
     newReservation(),
@@ -45,7 +45,7 @@ test('the small bodies of one URL leave room for those of others', () => {
 });
 
 test.each([1, 5_000, 9_000, 70_000])(
-  '%i bytes reach another thread, and the pool of others stays',
+  '%i bytes are moved to another thread, and the shared buffer pool is not',
   (size) => {
     const other = Buffer.from('other');
     const part = Buffer.from('x'.repeat(size));

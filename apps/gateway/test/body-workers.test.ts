@@ -29,14 +29,14 @@ async function heapOfThread(begins: string): Promise<number> {
   return Number(stdout) / MIB;
 }
 
-test('the size of the main thread on the command line does not replace the limits of a worker', async () => {
+test('heap flags of the main thread on the command line do not override the limits of a worker', async () => {
   const [own, replaced] = await Promise.all([heapOfThread('limitHeapsByThread();'), heapOfThread('')]);
   // 128 and 16 for each MiB of a body, and 24 for what is new.
   expect(own).toBeLessThanOrEqual(128 + 256 + 24);
   expect(replaced).toBeGreaterThan(own + 100);
 });
 
-test('a worker can collect the garbage of a large body at once', async () => {
+test('a worker can collect the garbage of a large body immediately', async () => {
   const file = JSON.stringify(new URL('../src/workers/body-workers.ts', import.meta.url).href);
   const thread = `require('node:worker_threads').parentPort.postMessage(typeof gc)`;
   const code = `
@@ -50,7 +50,7 @@ test('a worker can collect the garbage of a large body at once', async () => {
   expect(stdout.trim()).toBe('function undefined');
 });
 
-test('workers that have nothing to do end, and the next large body starts others', async () => {
+test('idle workers end, and the next large body starts new ones', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const prices = { current: () => BUNDLED_PRICES };
   const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
@@ -75,7 +75,7 @@ test('workers that have nothing to do end, and the next large body starts others
   await workers.close();
 });
 
-test('a worker that is overdue is stopped, its body refused, and another one reads the next body', async () => {
+test('a worker that exceeds its time is stopped, its body is refused, and another worker reads the next body', async () => {
   const prices = { current: () => BUNDLED_PRICES };
   const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
   const quota = readQuota(Date.now);
@@ -103,7 +103,7 @@ test('a worker that is overdue is stopped, its body refused, and another one rea
   await workers.close();
 });
 
-test('a body pays for the time that a worker works on it, and not for that in which threads start', async () => {
+test('a body is charged for the time that a worker works on it, and not for the start of threads', async () => {
   const prices = { current: () => BUNDLED_PRICES };
   const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
   let paid = 0;

@@ -73,14 +73,14 @@ test('a body has a second more for each 16 KiB that arrived', async () => {
   });
 });
 
-test('a body that has arrived is waited for no longer', async () => {
+test('the timeout stops once a body has arrived', async () => {
   const { request, read } = await post('ten bytes!');
   expect(await read).toEqual({ bytes: Buffer.from('ten bytes!') });
   expect(vi.getTimerCount()).toBe(0);
   expect(request.socket.destroyed).toBe(false);
 });
 
-test('nothing of a body that was read stays with its request, which lives as long as the call', async () => {
+test('a request keeps nothing of a body that was read, although it lives as long as the call', async () => {
   const { request, read } = await post('ten bytes!');
   expect(await read).toEqual({ bytes: Buffer.from('ten bytes!') });
   for (const event of ['data', 'end', 'close']) expect(request.listenerCount(event), event).toBe(0);
@@ -118,7 +118,7 @@ test('a body in chunks of one byte takes little more memory than its bytes', asy
   expect(await last?.read).toEqual({ bytes: Buffer.alloc(count, 'x') });
 });
 
-test('a large body of stated size is the same wherever its pieces end, and takes memory once it arrives', async () => {
+test('a large body of known size is the same wherever its pieces end, and takes memory only as it arrives', async () => {
   const body = randomBytes(1_000_000).toString('base64').slice(0, 1_000_000);
   const before = process.memoryUsage().arrayBuffers;
   const { request, read } = await post(body.slice(0, 100_000), body.length, '/roomy');

@@ -70,14 +70,14 @@ test.each<[string, object]>([
   expect(JSON.stringify(inFormat(bundle, format))).toBe(JSON.stringify(config));
 });
 
-test('codex is a file of TOML, in which the older transport starts mcp-remote', () => {
+test('codex gets a TOML file, which starts mcp-remote for servers with the older transport', () => {
   const args = `["-y","mcp-remote","${legacy}","--transport","sse-only","--allow-http"]`;
   expect(inFormat(bundle, 'codex')).toBe(
     `[mcp_servers."files"]\nurl = "${streamable}"\n\n[mcp_servers."constructor"]\ncommand = "npx"\nargs = ${args}\n`,
   );
 });
 
-test('the names of the formats are those of the documentation', () => {
+test('the documentation lists exactly the formats that exist', () => {
   expect(FORMATS).toEqual([
     ...['claude-code', 'claude-desktop', 'cursor', 'vscode', 'windsurf', 'cline'],
     ...['gemini-cli', 'opencode', 'pydantic-ai', 'codex'],
@@ -90,7 +90,7 @@ test.each(['', 'Cursor', 'claude', 'mcpServers', 'constructor', '__proto__', 'to
 );
 
 test.each(FORMATS.filter((format) => format !== 'codex'))(
-  '%s carries every server under its own name, whatever that is',
+  '%s contains every server under its own name, whatever the name is',
   (format) => {
     const names = ['a b', 'toString', 'Ünïcode 😀', '0', '"quoted"'];
     const mcpServers = Object.fromEntries(

@@ -12,7 +12,7 @@ function noting() {
 }
 const long = (word: string) => word.repeat(200);
 
-test('a conversation that grows is counted once for each of its texts', () => {
+test('in a growing conversation each text is counted once', () => {
   const memory = new CountMemory();
   const { counted, count } = noting();
   const texts = ['a', 'b', 'c', 'd'].map(long);
@@ -32,7 +32,7 @@ test('accounts and encodings do not share counts', () => {
   expect(counted).toHaveLength(3);
 });
 
-test('a short text, and one whose hash others share, are counted each time', () => {
+test('a short text, and a text whose hash collides with others, is counted each time', () => {
   const memory = new CountMemory();
   const { counted, count } = noting();
   const counter = memory.of('acc', 'o200k_base', count);

@@ -76,7 +76,7 @@ const endpoints: readonly Endpoint[] = [...BUILT_IN_PROVIDERS.values()].flatMap(
 const WITHOUT_A_CALL =
   /[cC]ount_?[tT]okens$|\/tunedModels\/|\/images\/generations$|\/audio\/speech$|:predict$|\/realtime$/;
 
-test('every other endpoint that money may be spent on has a call here', () => {
+test('every other endpoint that a spend limit allows has a call in this file', () => {
   const without = endpoints.filter(({ body }) => Object.keys(body).length === 0);
   const named = without.map(({ provider, route }) => `${provider.id} ${route.path}`);
   expect(named.filter((name) => !WITHOUT_A_CALL.test(name))).toEqual([]);
@@ -106,7 +106,7 @@ describe.each(
   );
   const models = ['some-model', ...listed];
 
-  test('follows whatever rules its vendor has', () => {
+  test("follows its vendor's rules", () => {
     const rules: VendorRules = {
       addedInput: 12_345,
       coversReasoning: () => false,
@@ -185,7 +185,7 @@ test.each([
   ['openrouter', '/api/v1/chat/completions', 'openai/gpt-5-image'],
   ['openrouter', '/api/v1/messages', 'openai/gpt-5-image-mini'],
   ['openrouter', '/api/v1/responses', 'openai/gpt-audio'],
-])('%s %s: %s, whose price is in other units than text tokens, has no bound', (id, path, model) => {
+])('%s %s: %s is refused, because its price is in units other than text tokens', (id, path, model) => {
   expect(refusalOf(id, path, model)).toBe('cost_unbounded');
 });
 

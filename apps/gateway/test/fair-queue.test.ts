@@ -16,7 +16,7 @@ function tasks() {
 }
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('one owner runs one task at a time, and another owner does not wait for its others', async () => {
+test('an owner runs one task at a time, and another owner does not wait for the queued ones', async () => {
   const { begun, task, end } = tasks();
   const queue = fairQueue(most);
   const ran = ['a1', 'a2', 'a3'].map((name) => queue.run('a', task(name)));
@@ -54,7 +54,7 @@ test('a full queue refuses at once, for one owner and for all', async () => {
   expect(of('c', 3)).toEqual([true, true, false]);
 });
 
-test('a task that fails makes room for the next', async () => {
+test('a task that fails frees its place for the next', async () => {
   const { begun, task } = tasks();
   const queue = fairQueue({ ...most, running: 1 });
   const failing = queue.run('a', () => Promise.reject(new Error('no')));

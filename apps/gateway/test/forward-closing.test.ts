@@ -17,7 +17,7 @@ const FRAMES = {
 };
 
 test.each(Object.entries(FRAMES))(
-  'an answer framed %s is whole, though its server closes while the holder is waited for',
+  'an answer framed as %s is complete if its server closes the connection while a slow client reads',
   async (_how, framed) => {
     for (const body of ['x', 'x'.repeat(200_000)]) {
       expect(await passed(framed(body))).toEqual([{ is: 'complete', status: 200 }, body.length]);
@@ -26,7 +26,7 @@ test.each(Object.entries(FRAMES))(
 );
 
 test.each(['Content-Length: 10\r\n\r\nx', 'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n'])(
-  'an answer that its server leaves incomplete is broken, also while the holder is waited for: %j',
+  'an answer that its server leaves incomplete is reported as broken, even while a slow client reads: %j',
   async (framed) => expect(await passed(framed)).toMatchObject([{ is: 'broken' }, 1]),
 );
 

@@ -11,7 +11,7 @@ const PIECE = Buffer.from('1\r\nx\r\n'.repeat(10_000));
 const PIECES = 3_000;
 const CHUNKS = 2_000;
 
-test('an answer of tiny chunks that its holder takes slowly waits at its server, and not in the gateway', async () => {
+test('an answer of tiny chunks to a slow client waits at its server, and not in the gateway', async () => {
   let taken = 0;
   const server = createServer((socket) => {
     let left = PIECES;

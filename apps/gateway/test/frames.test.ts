@@ -30,9 +30,9 @@ async function metered(chunks: readonly Buffer[], changed: Partial<MeterOptions>
   return { early, all: Buffer.concat([early, rest]), usage: reported?.usage };
 }
 
-describe("a stream of AWS's messages", () => {
+describe('an event stream of AWS', () => {
   test.each([true, false])(
-    'passes whole and reports its usage wherever it is cut (keeps its last: %s)',
+    'passes complete and reports its usage wherever it is cut (keeps its last: %s)',
     async (keepsLast) => {
       for (let cut = 0; cut <= STREAM.length; cut++) {
         const seen = await metered([STREAM.subarray(0, cut), STREAM.subarray(cut)], { keepsLast });
@@ -43,13 +43,13 @@ describe("a stream of AWS's messages", () => {
     },
   );
 
-  test('is read byte by byte, and when it is compressed', async () => {
+  test('is read byte by byte, and when compressed', async () => {
     const bytes = Array.from(STREAM, (byte) => Buffer.of(byte));
     expect((await metered(bytes)).usage).toEqual(COUNTS);
     expect((await metered([gzipSync(STREAM)], { contentEncoding: 'gzip' })).usage).toEqual(COUNTS);
   });
 
-  test('that ends early, or reports an exception, reports nothing and passes', async () => {
+  test('that ends early or reports an exception passes, and reports no usage', async () => {
     for (let size = 0; size < STREAM.length; size++) {
       const seen = await metered([STREAM.subarray(0, size)]);
       expect([seen.usage, seen.all.length]).toEqual([undefined, size]);
@@ -61,7 +61,7 @@ describe("a stream of AWS's messages", () => {
     expect((await metered([TEXT, failed, STOP, METADATA])).usage).toBeUndefined();
   });
 
-  test('that does not keep to its format passes byte for byte, unread', async () => {
+  test('that breaks its format passes byte for byte, and reports no usage', async () => {
     for (const length of [0, 15, 0xff_ff_ff_ff]) {
       const broken = Buffer.from(STREAM);
       broken.writeUInt32BE(length, TEXT.length);
@@ -71,7 +71,7 @@ describe("a stream of AWS's messages", () => {
     }
   });
 
-  test('gives back every byte in order, whatever they are and wherever they are cut', () => {
+  test('returns every byte in order, wherever the stream is cut', () => {
     const bytes = fc.oneof(fc.uint8Array(), fc.constant(STREAM), fc.constant(Buffer.from([0, 0, 0, 16])));
     fc.assert(
       fc.property(fc.array(bytes, { maxLength: 6 }), (chunks) => {
@@ -90,7 +90,7 @@ describe('one message', () => {
     expect(readFrame(frame({ ':error-code': 'y' }, ''))).toEqual({ name: 'y', data: '' });
   });
 
-  test('whose headers contradict its length is not read, and no bytes make the reader throw', () => {
+  test('whose headers contradict its length is not read, and no input makes the reader throw', () => {
     for (const claimed of [1, STOP.length, 0xff_ff_ff_ff]) {
       const broken = Buffer.from(STOP);
       broken.writeUInt32BE(claimed, 4);

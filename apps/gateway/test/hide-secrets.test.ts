@@ -21,7 +21,7 @@ function inPieces(mask: SecretMask, text: string, size: number): string {
 describe('a secret in a body that passes in pieces', () => {
   const SECRET = 'sk-abcabcabd';
 
-  test('is masked wherever the pieces end, and everything else passes as it is', () => {
+  test('is masked wherever the pieces end, and everything else passes unchanged', () => {
     const part = fc.oneof(
       fc.constant(SECRET),
       fc.constantFrom('sk-', 'abc', 'sk-abcabc', 'sk-abcabcab', 'd', '***'),
@@ -37,7 +37,7 @@ describe('a secret in a body that passes in pieces', () => {
     );
   });
 
-  test('is masked as JSON and as a query write it', () => {
+  test('is masked in the spelling of JSON and of a query string', () => {
     const secret = 'a"b/c\\d é';
     const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
     for (const form of forms)
@@ -47,7 +47,7 @@ describe('a secret in a body that passes in pieces', () => {
       }
   });
 
-  test('takes linear work, even of a secret that repeats itself', () => {
+  test('takes linear time, even for a secret that repeats itself', () => {
     const secret = `${'a'.repeat(5_000)}b`;
     const mask = new SecretMask(new Secrets([secret]));
     const piece = Buffer.alloc(64 * 1024, 'a');
@@ -56,7 +56,7 @@ describe('a secret in a body that passes in pieces', () => {
     expect(passed + mask.end().length).toBe(500 * piece.length);
   });
 
-  test('is masked in a compressed body, of which nothing passes where it cannot be decoded', async () => {
+  test('is masked in a compressed body, and a body that cannot be decoded is not passed', async () => {
     const text = `Incorrect API key provided: ${SECRET}.`;
     for (const [coding, bytes] of [
       ['gzip', gzipSync(text)],
@@ -76,7 +76,7 @@ describe('a secret in a body that passes in pieces', () => {
     expect(await unknown.end()).toBeUndefined();
   });
 
-  test('a compressed body that finds no memory, coded or decoded, is not passed and takes none', async () => {
+  test('a compressed body is not passed if the memory to decode or encode it is missing, and no memory stays reserved', async () => {
     for (const text of ['x'.repeat(200_000), randomBytes(100_000).toString('hex')]) {
       const memory = bodyMemory(100_000, 100_000).newReservation();
       const body = new MaskedBody('gzip', new Secrets([SECRET]), memory);
@@ -87,7 +87,7 @@ describe('a secret in a body that passes in pieces', () => {
   });
 
   test.each(['', 'identity', 'none', 'UTF-8', 'utf-8', 'iso-8859-1'])(
-    'a body whose coding is stated as %j is text, and passes as it comes',
+    'a body with the coding %j is plain text, and passes unchanged',
     async (coding) => {
       const body = new MaskedBody(coding, new Secrets([SECRET]), roomy());
       expect(body.push(Buffer.from('a'.repeat(2_000))).length).toBeGreaterThan(0);

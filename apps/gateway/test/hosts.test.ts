@@ -6,7 +6,7 @@ function clocked() {
   return { clock, hosts: createHosts(() => clock.ms) };
 }
 
-test('calls to a host that refuses connections wait 1 s, 2 s, and then 4 s, with one try after each wait', () => {
+test('after a refused connection, calls to the host wait 1 s, 2 s, then 4 s, with one attempt after each wait', () => {
   const { clock, hosts } = clocked();
   const waits: number[] = [];
   for (let i = 0; i < 5; i++) {
@@ -24,14 +24,14 @@ test('calls to a host that refuses connections wait 1 s, 2 s, and then 4 s, with
   expect(hosts.waitMs('a')).toBe(0);
 });
 
-test('calls that were sent together and fail together are one failure', () => {
+test('calls that were sent together and fail together count as one failure', () => {
   const { hosts } = clocked();
   for (let i = 0; i < 100; i++) hosts.tries('a');
   for (let i = 0; i < 100; i++) hosts.failed('a');
   expect(hosts.waitMs('a')).toBe(1_000);
 });
 
-test('a host that others reach does not wait for one connection that fails, and no host waits for another', () => {
+test('one failed connection to a host that others reach causes no wait, and one host never delays another', () => {
   const { clock, hosts } = clocked();
   hosts.reached('shared');
   hosts.failed('shared');
@@ -42,7 +42,7 @@ test('a host that others reach does not wait for one connection that fails, and 
   expect(hosts.waitMs('shared')).toBe(1_000);
 });
 
-test('hosts without end take no memory without end', () => {
+test('the memory for hosts is bounded, however many hosts fail', () => {
   const { hosts } = clocked();
   for (let i = 0; i < 5_000; i++) hosts.failed(`host ${i}`);
   expect([hosts.waitMs('host 0'), hosts.waitMs('host 4999')]).toEqual([0, 1_000]);

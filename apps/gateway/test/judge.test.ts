@@ -84,7 +84,7 @@ describe('under a spend limit', () => {
     );
   });
 
-  test('a call is charged less than its hold only for usage reported in full, or if the provider did no paid work', () => {
+  test('a call is charged less than its hold only if its usage is complete, or if the provider did no paid work', () => {
     fc.assert(
       fc.property(
         SENT,
@@ -125,7 +125,7 @@ describe('under a spend limit', () => {
     expect(judge({ is: 'complete', status: 200 }, reporting(5), unpriced).costMicrousd).toBe(HELD);
   });
 
-  test('an answer of another model without a price is charged its hold, and says why', () => {
+  test('an answer from another model without a price is charged its hold, and the entry says why', () => {
     const elsewhere = { ...plan(true), answeredBy: () => ({ other: 'n', pricing: undefined }) };
     expect(judge({ is: 'complete', status: 200 }, reporting(5), elsewhere)).toMatchObject({
       ...{ costMicrousd: HELD, model: 'n', doubt: { why: 'model' } },
@@ -133,14 +133,14 @@ describe('under a spend limit', () => {
   });
 });
 
-describe('a usage in doubt', () => {
+describe('usage that contradicts itself', () => {
   const done: Sent = { is: 'complete', status: 200 };
   const doubted = (usage?: { input_tokens: number }): Metered => ({
     ...reporting(),
     reported: { model: 'm', usage, doubt: { why: 'falls' } },
   });
 
-  test('is charged its hold, or has no known cost without a limit', () => {
+  test('is charged its hold under a limit, and has no known cost without one', () => {
     const doubt = { why: 'falls' };
     expect(judge(done, doubted(), plan(true))).toMatchObject({
       costMicrousd: HELD,
@@ -150,12 +150,12 @@ describe('a usage in doubt', () => {
     expect(judge(done, doubted(), plan(false))).toMatchObject({ costMicrousd: undefined, doubt });
   });
 
-  test('is charged where the larger count resolves it', () => {
+  test('is charged the larger count if that resolves the contradiction', () => {
     expect(judge(done, doubted({ input_tokens: 7 }), plan(true)).costMicrousd).toBe(7);
   });
 });
 
-test('without a limit an unknown cost is undefined, and the cost of a free call is 0', () => {
+test('without a limit an unknown cost is undefined, and a free call costs 0', () => {
   const done: Sent = { is: 'complete', status: 200 };
   expect(judge(done, reporting(), plan(false)).costMicrousd).toBeUndefined();
   expect(judge(done, reporting(7), plan(false)).costMicrousd).toBe(7);
@@ -198,7 +198,7 @@ describe('a provider that documents what it bills', () => {
     });
   });
 
-  test('a 401, 429, 503 or 529 that is billed keeps its use', () => {
+  test('a 401, 429, 503 or 529 that the provider bills is counted as a use', () => {
     for (const status of [401, 429, 503, 529]) {
       const sent: Sent = { is: 'complete', status };
       const refusals: VendorRefusals = [{ status, code: 'ran', billing: 'billed' }];

@@ -8,7 +8,7 @@ import {
   monotonicMs,
 } from '../src/limits/lease-table.ts';
 
-test('a table on the same memory shows the holds that are there, by partition', () => {
+test('a table on shared memory lists the active holds by partition', () => {
   const written = new LeaseTable();
   const [first, second, third] = [newHoldId(), newHoldId(), newHoldId()];
   written.fill(0, 0, first);
@@ -27,7 +27,7 @@ test('a table on the same memory shows the holds that are there, by partition', 
   ]);
 });
 
-test('a hold that is older than the longest call is left out', () => {
+test('a hold older than the longest call is left out', () => {
   const table = new LeaseTable();
   table.fill(7, 1, newHoldId());
   const ageMs = monotonicMs() - ([...table.held()][0]?.addedMs ?? 0);
@@ -35,7 +35,7 @@ test('a hold that is older than the longest call is left out', () => {
   expect(byPartition([table], -1).size).toBe(0);
 });
 
-test('leases are renewed every third of a lease, and a renewal that failed again in each twelfth', async () => {
+test('leases are renewed every third of their length, and a failed renewal is repeated every twelfth', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
     const failed = [0, 2, 1, 0, 0];
@@ -56,7 +56,7 @@ test('leases are renewed every third of a lease, and a renewal that failed again
   }
 });
 
-test('a renewal begins when the one before has ended', async () => {
+test('a renewal begins only when the one before has ended', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   try {
     const ends: (() => void)[] = [];

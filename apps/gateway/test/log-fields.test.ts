@@ -10,7 +10,7 @@ function logger(level: string) {
   return { log, lines };
 }
 
-test('a line of fields is the one that pino writes, whatever its texts hold', () => {
+test('a line made of fields equals the line that pino writes, whatever its texts contain', () => {
   const value = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.double(), fc.constant(undefined));
   const field = fc.string({ unit: 'grapheme-ascii', minLength: 1 }).filter((name) => !RESERVED.has(name));
   const level = fc.constantFrom('info' as const, 'warn' as const, 'error' as const);
@@ -33,7 +33,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   ...['method', 'headers', 'socket', 'setHeader'],
 ]);
 
-test('a line below the level of the log is not written', () => {
+test('a line below the log level is not written', () => {
   const { log, lines } = logger('warn');
   logFields(log, 'info', { kind: 'llm' }, 'call');
   expect(lines).toEqual([]);

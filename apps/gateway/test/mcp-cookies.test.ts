@@ -30,7 +30,7 @@ describe('a cookie', () => {
     ['whose end cannot be read', ['a=1; Expires=soon; Max-Age=x'], 'a=1'],
     ['that a later one replaces', ['a=1; Path=/', 'b=2; Path=/', 'a=3; Path=/'], 'a=3; b=2'],
     ['that a later one removes', ['a=1; Path=/', 'a=; Path=/; Max-Age=-1'], undefined],
-  ])('%s is sent, or is not', (_what, set, expected) => {
+  ])('%s is sent or omitted', (_what, set, expected) => {
     expect(sent(set)).toBe(expected);
   });
 
@@ -40,17 +40,17 @@ describe('a cookie', () => {
     expect(sent(set, place.path, place, NOW + 60_000)).toBe('b=2');
   });
 
-  it('is for the directory of its request, where it names no path', () => {
+  it('without a path applies to the directory of its request', () => {
     expect([sent(['a=1'], '/a/other'), sent(['a=1'], '/b')]).toEqual(['a=1', undefined]);
     expect(sent(['a=1'], '/b', { ...place, path: '/mcp' })).toBe('a=1');
   });
 
-  it('is ignored if it is secure and the server has no TLS, or if its domain is the end of an address', () => {
+  it('is ignored if it is Secure and the server has no TLS, or if its domain is a suffix of an IP address', () => {
     expect(sent(['a=1; Secure'], '/', { origin: 'http://mcp.example.com', path: '/' })).toBeUndefined();
     expect(sent(['a=1; Domain=0.0.1'], '/', { origin: 'http://127.0.0.1', path: '/' })).toBeUndefined();
   });
 
-  it('is left out if it does not fit', () => {
+  it('is omitted if it exceeds the size limit', () => {
     const set = ['a=1', `b=${'x'.repeat(MOST)}`, 'c=3'];
     expect(sent(set)).toBe('a=1; c=3');
     const many = Array.from({ length: 5_000 }, (_, i) => `n${i}=${i}`);

@@ -23,7 +23,7 @@ describe('an event', () => {
     ['\ufeffid: 7\ndata: x\n\n', '7'],
     ['id: 6\nid: 7\ndata: x\n\n', '7'],
     ['\n\nid: 7', '7'],
-  ])('keeps every byte but its id: %j', (event, id) => {
+  ])('keeps every byte except its id: %j', (event, id) => {
     const text = sealEventId(keys, ours, Buffer.from(event), false).toString();
     const sealed = text.match(/id: (\w+\.[\w-]{30,})/)?.[1] ?? '';
     expect(unsealId(keys, ours, 'event', sealed)).toBe(id);
@@ -39,7 +39,7 @@ describe('an event', () => {
     'id: \ndata: x\n\n',
     'ids: 7\n\n',
     '',
-  ])('without an id stays as it is: %j', (event) => {
+  ])('without an id is unchanged: %j', (event) => {
     const bytes = Buffer.from(event);
     expect(sealEventId(keys, ours, bytes, false)).toBe(bytes);
   });
@@ -63,7 +63,7 @@ describe('an event', () => {
     expect(sealed.length).toBeLessThan(3_000);
   });
 
-  test('of millions of lines takes work that grows with its length, not with the square of it', () => {
+  test('of millions of lines is processed in linear time', () => {
     // A search for the end of each line, or of the event, would take minutes.
     const lines = 'id:\rdata: id: 1\r'.repeat(1_000_000);
     expect(sealEventId(keys, ours, Buffer.from(`${lines}\r`), false).length).toBe(lines.length + 1);
@@ -84,17 +84,17 @@ describe('an id in a message', () => {
   const sealedIn = (text: string) =>
     findIds(text, JSON.parse(text), handedOut).map(({ kind, json }) => sealScalar(keys, ours, kind, json));
 
-  test('is sealed the same, however the server writes it', () => {
+  test('is sealed to the same value in every JSON spelling', () => {
     expect(sealedIn(task('"a/b"'))).toEqual(sealedIn(task('"\\u0061\\/b"')));
     expect(sealedIn(task('1'))).not.toEqual(sealedIn(task('"1"')));
   });
 
-  test('that is longer than its bound is not sealed', () => {
+  test('is not sealed if it is longer than its bound', () => {
     expect(sealedIn(task(JSON.stringify('x'.repeat(2_046))))[0]).toBeDefined();
     expect(sealedIn(task(JSON.stringify('x'.repeat(2_047))))).toEqual([undefined]);
   });
 
-  test('comes back to its place byte for byte, behind characters of several bytes', () => {
+  test('is restored byte for byte, even after multi-byte characters', () => {
     for (const id of ['"t"', '7', '9007199254740993', '1e3', `"${'ü'.repeat(9)}"`]) {
       const sealed = sealScalar(keys, ours, 'task', id);
       const body = (json: unknown, at: number) =>
@@ -108,7 +108,7 @@ describe('an id in a message', () => {
     }
   });
 
-  test('is found in any message, and nothing else changes', () => {
+  test('is found in any message, and the rest of the message is unchanged', () => {
     for (let i = 0; i < 300; i++) {
       const value = { jsonrpc: '2.0', method: `tasks/${i}`, params: oddly(4) };
       const text = JSON.stringify([value, value]);

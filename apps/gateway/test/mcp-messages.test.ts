@@ -54,11 +54,11 @@ describe('messages', () => {
   ])('%s is free', (method) => expect(usesOf(request(method))).toBe(0));
 
   it.each(['tools/call', 'prompts/get', 'resources/read', 'x', 'notification/x', 'list', '/list'])(
-    '%s is one use',
+    '%s counts as one use',
     (method) => expect(usesOf(request(method, { name: 'a' }))).toBe(1),
   );
 
-  it('a message of an unknown method is one use without an id, too', () => {
+  it('a message of an unknown method counts as one use, even without an id', () => {
     expect(usesOf({ jsonrpc: '2.0', method: 'do/it' })).toBe(1);
   });
 
@@ -67,7 +67,7 @@ describe('messages', () => {
     expect(usesOf({ jsonrpc: '2.0', id: 1, error: { code: 1, message: '' } })).toBe(0);
   });
 
-  it('a message with a method is a request, whatever else it holds', () => {
+  it('a message with a method is a request, whatever other fields it has', () => {
     expect(usesOf({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a' }, result: {} })).toBe(
       1,
     );
@@ -110,7 +110,7 @@ describe('messages', () => {
     expect(codeOf(body)).toBeUndefined();
   });
 
-  it('whatever JSON comes is read or refused, never thrown over', () => {
+  it('any JSON is read or refused, and never throws', () => {
     fc.assert(
       fc.property(fc.json(), (text) => void read(text)),
       { numRuns: 2_000 },
@@ -129,7 +129,7 @@ describe('prices', () => {
   };
   const pricing = { default: 20, tools: { search: 30 } };
 
-  it("are the grant's for the tool, then the grant's default, the operator's, and the operator's default", () => {
+  it("come from the grant's price for the tool, then the grant's default, the operator's price, and the operator's default", () => {
     expect(costOf('search', { pricing })).toBe(30);
     expect(costOf('other', { pricing })).toBe(20);
     expect(costOf('search', { pricing: { tools: { other: 5 } } })).toBe(1_000);
@@ -143,19 +143,19 @@ describe('prices', () => {
     expect(costOf('search', {})).toBe(1_000);
   });
 
-  it('of a tool named like a part of every object are what was laid down', () => {
+  it('apply to a tool named like a built-in property of an object', () => {
     expect(costOf('constructor', { pricing })).toBe(20);
     expect(costOf('toString', { pricing: { tools: {} } })).toBe(1_000);
   });
 
-  it('are not asked for tools that are not allowed', () => {
+  it('are not computed for tools that are not allowed', () => {
     expect(costOf('search', { tools: ['other'] })).toBe('tool_not_allowed');
     expect(costOf('search', { tools: [] })).toBe('tool_not_allowed');
     expect(costOf('search', { tools: ['search'] })).toBe(1_000);
   });
 });
 
-describe('a name that a server may read as another one', () => {
+describe('a name with a second spelling that a server may accept', () => {
   const SPELLINGS: [string, (name: string) => string][] = [
     ['in upper case', (name) => name.toUpperCase()],
     ['with a space before it', (name) => ` ${name}`],
@@ -179,7 +179,7 @@ describe('a name that a server may read as another one', () => {
   const calls = (name: unknown) => request('tools/call', { name });
   const priced = { tools: { [TOOL]: 30 } };
 
-  it.each(SPELLINGS)('is refused for a tool %s, whoever set its price', (_how, spell) => {
+  it.each(SPELLINGS)('is refused for a tool %s, wherever its price comes from', (_how, spell) => {
     const misspelt = calls(spell(TOOL));
     expect(refusalOf(misspelt, { pricing: priced })).toEqual(['invalid_request', 'params.name']);
     expect(refusalOf(misspelt, {}, priced)).toEqual(['invalid_request', 'params.name']);
@@ -203,7 +203,7 @@ describe('a name that a server may read as another one', () => {
       ]),
   );
 
-  it('passes where both spellings are known, or none is', () => {
+  it('passes if both spellings are listed, or neither is', () => {
     expect(refusalOf(calls('run'), { pricing: { tools: { Run: 1, run: 2 } } })).toBeUndefined();
     expect(
       refusalOf(calls('run'), { pricing: { tools: { run: 2 } } }, { tools: { Run: 1 } }),
@@ -215,7 +215,7 @@ describe('a name that a server may read as another one', () => {
     expect(refusalOf(request('X/Y'), {})).toBeUndefined();
   });
 
-  it.each([[['deep']], [{}], [1], [null], [true]])('is refused where it is %j and no string', (name) => {
+  it.each([[['deep']], [{}], [1], [null], [true]])('is refused if it is %j instead of a string', (name) => {
     expect(refusalOf(calls(name), {})).toEqual(['invalid_request', 'params.name']);
     expect(refusalOf(request('prompts/get', { name }), {})).toEqual(['invalid_request', 'params.name']);
     expect(refusalOf(request('resources/read', { uri: name }), {})).toEqual([
@@ -224,19 +224,19 @@ describe('a name that a server may read as another one', () => {
     ]);
   });
 
-  it('is refused where a tool has none', () => {
+  it('is refused if a tool call lacks it', () => {
     for (const params of [{}, ['deep'], undefined, 'deep'])
       expect(refusalOf({ ...request('tools/call'), params }, {})).toEqual(['invalid_request', 'params.name']);
   });
 
-  it('takes work that grows with its length, not with the square of it', () => {
+  it('is compared in linear time', () => {
     // Canonical ordering of combining marks is quadratic: this would take minutes.
     const marks = '\u0315\u0316'.repeat(4_000_000);
     expect(new KnownNames(['run']).alike(`run${marks}`)).toBeUndefined();
   });
 });
 
-describe('what did not run', () => {
+describe('a message counts as not run', () => {
   const unrunOf = (sent: unknown, ...answers: unknown[]) => {
     const priced = priceCalls(messagesOf(sent).all, compileTools(server), prices);
     const unrun = new UnrunRequests('charged' in priced ? priced.charged : []);
@@ -246,19 +246,19 @@ describe('what did not run', () => {
   };
   const failed = (code: number, id: unknown = 1) => ({ jsonrpc: '2.0', id, error: { code, message: '' } });
 
-  it('is one that was answered with -32601', () => {
+  it('if it was answered with -32601', () => {
     expect(unrunOf(call(), failed(-32601))).toEqual({ uses: 1, costMicrousd: 1_000, isDone: true });
   });
 
-  it.each([-32600, -32602, -32603, -32700, -32000, 0])('is not one that was answered with %i', (code) =>
+  it.each([-32600, -32602, -32603, -32700, -32000, 0])('but not if it was answered with %i', (code) =>
     expect(unrunOf(call(), failed(code)).uses).toBe(0),
   );
 
-  it('is not one with a result that says it is an error', () => {
+  it('but not if its result has isError', () => {
     expect(unrunOf(call(), { id: 1, result: { isError: true } }).uses).toBe(0);
   });
 
-  it('is counted once, for the request it answers, and only if that was charged', () => {
+  it('once, for the request that it answers, and only if that request was charged', () => {
     expect(unrunOf(call(), failed(-32601), failed(-32601)).uses).toBe(1);
     expect(unrunOf(call(), failed(-32601, 2)).uses).toBe(0);
     expect(unrunOf(call(), failed(-32601, '1')).uses).toBe(0);
@@ -266,20 +266,20 @@ describe('what did not run', () => {
     expect(unrunOf(call(), 'no JSON', 'null', '5').uses).toBe(0);
   });
 
-  it('is not known from an error without an id', () => {
+  it('but not if the error has no id', () => {
     expect(unrunOf(call(), failed(-32601, null)).uses).toBe(0);
     const notification = { jsonrpc: '2.0', method: 'do/it' };
     expect(unrunOf(notification, { jsonrpc: '2.0', error: { code: -32601, message: '' } }).uses).toBe(0);
   });
 
-  it('is read from a long answer, and not from one that takes long to parse', () => {
+  it('if a long answer says so, and not if the answer takes long to parse', () => {
     const long = { ...failed(-32601), data: 'x'.repeat(20_000) };
     expect(unrunOf(call(), long).uses).toBe(1);
     const names = { ...failed(-32601), data: { ['k'.repeat(16_001)]: 1 } };
     expect(unrunOf(call(), names).uses).toBe(0);
   });
 
-  it('is known for each request of a batch', () => {
+  it('separately for each request of a batch', () => {
     const two = [call(1), call('b')];
     expect(unrunOf(two, failed(-32601, 'b'))).toMatchObject({ uses: 1, isDone: false });
     expect(unrunOf(two, [failed(-32601, 'b'), { id: 1, result: {} }])).toMatchObject({
@@ -289,11 +289,11 @@ describe('what did not run', () => {
   });
 });
 
-describe('the headers that repeat a message', () => {
+describe('the headers that repeat fields of a message', () => {
   const check = (headers: Record<string, string>, body: unknown = request('tools/call', { name: 'a' })) =>
     checkHeaders(headers, messagesOf(body))?.param;
 
-  it('must say what it says', () => {
+  it('must equal those fields', () => {
     expect(check({})).toBeUndefined();
     expect(check({ 'mcp-method': 'tools/call', 'mcp-name': 'a' })).toBeUndefined();
     expect(check({ 'mcp-method': 'tools/list' })).toBe('Mcp-Method');
@@ -314,7 +314,7 @@ describe('the headers that repeat a message', () => {
 });
 
 describe("a call's URL", () => {
-  it('gives server, token and endpoint, decoded', () => {
+  it('contains server, token and endpoint, decoded', () => {
     expect(readMcpUrl('/mcp/mcp?url=https%3A%2F%2Fa%2Fb%3Fc%3D1&token=t&ep=e&x=1')).toEqual({
       url: 'https://a/b?c=1',
       token: 't',
@@ -342,7 +342,7 @@ it.each([
   ['a lone surrogate', '"\\ud800"'],
   ['longer than 1,024 characters', `"${'x'.repeat(1_025)}"`],
 ])(
-  'an id that is %s is refused, because a server may repeat it as the id of another request',
+  'an id that is %s is refused, because a server may answer it with the id of another request',
   (_what, id) => {
     const read = readMessages(Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"tools/call"}`));
     expect(read).toMatchObject({ refusal: { code: 'invalid_request' } });
@@ -350,7 +350,7 @@ it.each([
 );
 
 it.each(['9007199254740993', '-9007199254740993', '18446744073709551616', '9'.repeat(1_024)])(
-  'an id beyond exact numbers keeps its digits: %.40s',
+  'an id outside the exact range of numbers keeps its digits: %.40s',
   (id) => {
     const body = `[{"id": ${id} ,"method":"ping"},{"params":{"requestId":${id}\n},"method":"notifications/cancelled"}]`;
     expect(messagesOf(body).all).toMatchObject([{ id }, { cancels: id }]);
@@ -362,7 +362,7 @@ it.each(['9007199254740993', '-9007199254740993', '18446744073709551616', '9'.re
 );
 
 describe('the open requests of a stream', () => {
-  it('take a bounded amount of memory, however many there are and however long their ids', () => {
+  it('take bounded memory, however many and however long their ids are', () => {
     for (const [length, most] of [
       [4, 2_000],
       [1_000, 130],
@@ -379,7 +379,7 @@ describe('the open requests of a stream', () => {
     }
   });
 
-  it('are those of a whole batch with the longest ids', () => {
+  it('include all those of a batch with the longest ids', () => {
     const batch = Array.from({ length: 100 }, (_, i) => call(`${i}`.padEnd(1_024)));
     expect(new UnansweredRequests(waitingIds(messagesOf(batch))).size).toBe(100);
   });

@@ -21,7 +21,7 @@ describe('a stream of JSON lines', () => {
   const LINES = START + TEXT + END;
 
   test.each([true, false])(
-    'passes whole and reports its usage wherever it is cut (keeps its last: %s)',
+    'passes complete and reports its usage wherever it is cut (keeps its last: %s)',
     async (keepsLast) => {
       const bytes = Buffer.from(LINES);
       for (let cut = 0; cut <= bytes.length; cut++) {
@@ -33,7 +33,7 @@ describe('a stream of JSON lines', () => {
     },
   );
 
-  test('is read as it passes, though no chunk holds a whole line', async () => {
+  test('is read as it passes, even if no chunk contains a whole line', async () => {
     const seen = await metered(
       options,
       Array.from(Buffer.from(LINES), (byte) => Buffer.of(byte)),
@@ -41,7 +41,7 @@ describe('a stream of JSON lines', () => {
     expect(seen).toMatchObject({ reported: { usage: COUNTS }, early: START + TEXT, all: LINES });
   });
 
-  test('that ends early reports nothing, and passes', async () => {
+  test('that ends early passes, and reports no usage', async () => {
     const bytes = Buffer.from(LINES);
     // Without its last line end the stream is whole.
     for (let size = 0; size < bytes.length - 1; size++) {
@@ -73,13 +73,13 @@ describe('a stream of JSON lines', () => {
     expect(seen.all).toBe(String(sent));
   });
 
-  test('is read under the events of v2, too', async () => {
+  test('is also read in the event format of v2', async () => {
     const delta = { finish_reason: 'COMPLETE', usage: meta };
     const text = line({ type: 'message-start', id: 'm' }) + line({ type: 'message-end', delta });
     expect((await metered(options, [text])).reported?.usage).toEqual(COUNTS);
   });
 
-  test('with a line that is no JSON and has no end passes on, is not kept in memory, and reports nothing', async () => {
+  test('with an endless line that is not JSON passes, is not kept in memory, and reports no usage', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     for (const keepsLast of [true, false]) {
       const meter = createMeter({ ...options, keepsLast });
@@ -93,7 +93,7 @@ describe('a stream of JSON lines', () => {
     }
   });
 
-  test('is an error by its status, whatever it calls itself', async () => {
+  test('is an error if its status says so, whatever its content type is', async () => {
     const text = line({ message: 'internal server error' });
     expect(await metered({ ...options, status: 500 }, [text])).toMatchObject({ ownError: true, all: text });
   });

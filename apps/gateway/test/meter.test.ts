@@ -29,7 +29,7 @@ const TURN_BYTES = 64 * 1024;
 const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
 
 describe('a stream', () => {
-  test('wherever it is cut, passes whole except for the event that the gateway asked for', async () => {
+  test('passes complete wherever it is cut, except for the usage event that the gateway requested', async () => {
     const bytes = Buffer.from(STREAM);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(bytes.length)), fc.boolean(), async (cuts, keepsLast) => {
@@ -63,12 +63,12 @@ describe('a stream', () => {
     expect(seen.all).toBe(text);
   });
 
-  test('the last of several usages counts', async () => {
+  test('with several usages reports the last', async () => {
     const early = data({ choices: [], usage: { ...usage, completion_tokens: 1, total_tokens: 21 } });
     expect((await metered(events, [early + STREAM])).reported?.usage).toEqual(COUNTS);
   });
 
-  test('with an event that has no end passes on, is not kept in memory, and reports nothing', async () => {
+  test('with an endless event passes, is not kept in memory, and reports no usage', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     for (const options of [events, { ...events, dropsUsageEvent: false, keepsLast: false }]) {
       const meter = createMeter(options);
@@ -118,7 +118,7 @@ describe('a whole answer', () => {
     expect(seen.all).toBe(String(Buffer.from(bytes)));
   });
 
-  test('whose shortened text finds no memory passes, and reports nothing', async () => {
+  test('whose shortened text exceeds the memory passes, and reports no usage', async () => {
     const text = `{"choices":[${'{"index":0},'.repeat(20_000)}{}],"usage":${JSON.stringify(usage)}}`;
     const chunks = text.match(/.{1,10000}/g) ?? [];
     for (const [most, counts] of [
@@ -130,7 +130,7 @@ describe('a whole answer', () => {
     }
   });
 
-  test('that is coded is decoded a turn at a time, and whole in the end', async () => {
+  test('that is compressed is decoded in turns, and completely', async () => {
     const text = `{"choices":[${' '.repeat(2_000_000)}],"usage":${JSON.stringify(usage)}}`;
     let decoded = 0;
     let turns = 0;
@@ -150,7 +150,7 @@ describe('a whole answer', () => {
     expect(turns).toBeGreaterThan(2_000_000 / TURN_BYTES - 2);
   });
 
-  test('of stated length keeps back its last byte alone, and of unknown length the last that came', async () => {
+  test('of known length keeps back its last byte, and of unknown length its last chunk', async () => {
     const [one, two] = [Buffer.from(WHOLE.slice(0, 20)), Buffer.from(WHOLE.slice(20))];
     const passed = async (statedBytes?: number) => {
       const meter = createMeter({ ...json, keepsLast: true, ...(statedBytes && { statedBytes }) });
@@ -163,7 +163,7 @@ describe('a whole answer', () => {
     expect(await passed(1)).toEqual([one.length - 1, two.length, 1]);
   });
 
-  test('longer than the gateway keeps passes, and reports nothing', async () => {
+  test('longer than the gateway keeps passes, and reports no usage', async () => {
     const meter = createMeter(json);
     const chunk = Buffer.alloc(8 * 1024 * 1024, ' ');
     for (let i = 0; i < 9; i++) meter.pass(chunk);
@@ -179,7 +179,7 @@ describe('a whole answer', () => {
     expect((await metered({ ...json, status: 502 }, [text])).ownError).toBe(isOwn);
   });
 
-  test('an error longer than 256 KiB passes unread', async () => {
+  test('an error longer than 256 KiB passes without being read', async () => {
     const error = (bytes: number) => JSON.stringify({ error: { code: 'c', message: 'x'.repeat(bytes) } });
     const short = await metered({ ...json, status: 400 }, [error(200_000)]);
     expect(short).toMatchObject({ ownError: true, error: { codes: ['c'] } });
@@ -189,7 +189,7 @@ describe('a whole answer', () => {
   });
 });
 
-test('a dialect that throws costs the answer its usage, and nothing else', async () => {
+test('a dialect that throws loses the usage of its answer, and the answer passes', async () => {
   const fail = () => {
     throw new Error('of a dialect');
   };
@@ -208,7 +208,7 @@ test('a dialect that throws costs the answer its usage, and nothing else', async
   expect(await metered({ ...json, spend: bad, status: 500 }, ['{}'])).toMatchObject({ ownError: false });
 });
 
-describe('a usage that one JSON object states under one name twice', () => {
+describe('usage with a duplicate name in one JSON object', () => {
   const CONVERSE = spendOf('bedrock', '/model/anthropic.claude-sonnet-4-5/invoke-with-response-stream');
   const low = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
   const repeated = `{"choices":[{"message":{"content":"Hi"}}],"usage":${JSON.stringify(usage)},"usage":${JSON.stringify(low)}}`;

@@ -86,7 +86,7 @@ test('50 parallel calls fetch one token', async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test('a client says who it is as HTTP Basic, each part encoded for forms (RFC 6749 §2.3.1)', async () => {
+test('a client authenticates with HTTP Basic, and each part is form-encoded (RFC 6749 §2.3.1)', async () => {
   await gateway.authorize(
     clientCredentials({
       client_id: 'client:0',
@@ -108,23 +108,23 @@ test.each([
   ['the URL of the server without its query', {}, 'https://mcp.example.com/mcp'],
   ['the one that is named', { resource: 'https://api.example.com/' }, 'https://api.example.com/'],
   ['none, if it is to be none', { resource: false }, undefined],
-])('the resource that a token is for is %s (RFC 8707)', async (_name, more, resource) => {
+])('the resource parameter of a token request is %s (RFC 8707)', async (_name, more, resource) => {
   await gateway.authorize(clientCredentials(more));
   expect(server.requests[0]?.form.resource).toBe(resource);
 });
 
-test('the resource of a server at the root has no slash at its end', async () => {
+test('the resource parameter of a server at the root has no trailing slash', async () => {
   await gateway.authorize({ ...credential, serverUrl: 'https://MCP.example.com:443/' });
   expect(server.requests[0]?.form.resource).toBe('https://mcp.example.com');
 });
 
-test.each([200, 201, 203, 400, 500])('tokens are a success with status %i', async (status) => {
+test.each([200, 201, 203, 400, 500])('a token response with status %i is a success', async (status) => {
   server.misbehaves = (_, response) =>
     answerJson(response, status, { ...GOOD, scope: null, refresh_token: null, expires_in: null });
   expect(await gateway.authorize(credential)).toEqual(carrying('a'));
 });
 
-test('a token endpoint keeps its own query', async () => {
+test("the query of a token endpoint's URL is kept", async () => {
   await gateway.authorize(clientCredentials({ token_url: `${server.url}?tenant=a%20b` }));
   expect(server.requests[0]?.url).toBe('/token?tenant=a%20b');
 });
@@ -167,13 +167,16 @@ test.each([
   [404, undefined],
   [429, undefined],
   [500, undefined],
-])('an answer of %i with the error %s is not for want of a secret, and ends it', async (status, error) => {
-  server.misbehaves = (_, response) => answerJson(response, status, { error });
-  expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
-  expect(server.requests).toHaveLength(1);
-});
+])(
+  'an answer of %i with the error %s is final, and the client tries no other way to authenticate',
+  async (status, error) => {
+    server.misbehaves = (_, response) => answerJson(response, status, { error });
+    expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+    expect(server.requests).toHaveLength(1);
+  },
+);
 
-test('a client that is refused either way is not tried a third time', async () => {
+test('a client that both ways of authentication refuse is not tried a third time', async () => {
   server.misbehaves = (_, response) => answerJson(response, 401, { error: 'invalid_client' });
   expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
   expect(server.requests).toHaveLength(2);
@@ -203,7 +206,7 @@ test('two credentials never share a token', async () => {
   );
 });
 
-test('50 parallel calls whose token was refused fetch one new token, and late ones use it', async () => {
+test('50 parallel calls with a refused token fetch one new token, and late calls use it', async () => {
   await gateway.authorize(credential);
   const answers = await times(50, () => gateway.authorize(credential, 'access-token-1'));
   expect(answers).toEqual(Array.from({ length: 50 }, () => carrying('access-token-2')));
@@ -211,7 +214,7 @@ test('50 parallel calls whose token was refused fetch one new token, and late on
   expect(server.requests).toHaveLength(2);
 });
 
-test('while a refused token is replaced, no other call gets it', async () => {
+test('while a refused token is replaced, no other call gets the refused token', async () => {
   await gateway.authorize(credential);
   const release = server.hold();
   const refused = gateway.authorize(credential, 'access-token-1');
@@ -224,7 +227,7 @@ test('while a refused token is replaced, no other call gets it', async () => {
   ]);
 });
 
-test('a token that came in place of a refused one, and is refused too, is replaced after 10 s', async () => {
+test('a replacement token that is refused too is replaced after 10 s', async () => {
   await gateway.authorize(credential);
   await gateway.authorize(credential, 'access-token-1');
   const again = () => gateway.authorize(credential, 'access-token-2');
@@ -238,7 +241,7 @@ test('a token that came in place of a refused one, and is refused too, is replac
   expect(await again()).toEqual(carrying('access-token-3'));
 });
 
-test('a server that gives the refused token again is not believed', async () => {
+test('a token endpoint that returns the refused token again is an error', async () => {
   server.extra.access_token = 'access-token-same';
   await gateway.authorize(credential);
   const answers = await times(50, () => gateway.authorize(credential, 'access-token-same'));
@@ -246,7 +249,7 @@ test('a server that gives the refused token again is not believed', async () => 
   expect(server.requests).toHaveLength(2);
 });
 
-test('an ID token is left aside, whoever it is from', async () => {
+test('an ID token is ignored, whoever issued it', async () => {
   server.extra.id_token = 'not.even.one';
   expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
 });
@@ -283,7 +286,7 @@ test.each<[string, Misbehaviour]>([
   },
 );
 
-test('a registered error code is shown', async () => {
+test('the error shows a registered OAuth error code', async () => {
   server.misbehaves = (_, response) => answerJson(response, 400, { error: 'invalid_scope' });
   expect(await gateway.authorize(credential)).toMatchObject({
     refusal: { message: 'The authorization server gave no access token (invalid_scope).' },
@@ -302,7 +305,7 @@ test.each([301, 302, 303, 307, 308])('a redirect (%i) is not followed', async (s
 });
 
 test.each(['127.0.0.1', 'localhost'])(
-  'a token endpoint at a private address (%s) is not asked',
+  'a token endpoint at a private address (%s) gets no request',
   async (host) => {
     gateway = oauthGateway(noDatabase, { allowPrivate: false });
     const answer = await gateway.authorize(
@@ -316,7 +319,7 @@ test.each(['127.0.0.1', 'localhost'])(
 
 // Ten seconds: only in `pnpm test:all`.
 test.runIf(process.env.TEST_ALL)(
-  'a token endpoint that never answers is given up',
+  'a request to a token endpoint that never answers times out',
   { timeout: 30_000 },
   async () => {
     server.hold();
