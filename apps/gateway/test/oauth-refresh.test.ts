@@ -93,7 +93,7 @@ test('scope, audience and client go with a refresh', async () => {
   });
 });
 
-test('a public client names itself and authenticates with nothing', async () => {
+test('a public client sends its id and no authentication', async () => {
   await one.authorize(await handIn({ client_secret: undefined }));
   expect(server.requests[0]?.headers.authorization).toBeUndefined();
   expect(server.requests[0]?.form).toEqual({
@@ -104,7 +104,7 @@ test('a public client names itself and authenticates with nothing', async () => 
   });
 });
 
-test('new tokens are in Postgres, sealed, before a call gets one', async () => {
+test('new tokens are stored sealed in Postgres before a call gets one', async () => {
   const answer = await one.authorize(credential);
   const row = await rowOf(credential);
   expect(answer).toEqual(carrying('access-token-1'));
@@ -112,7 +112,7 @@ test('new tokens are in Postgres, sealed, before a call gets one', async () => {
   expect(row?.sealed).toMatch(/^k1\.[\w-]+$/);
 });
 
-test('a chain outlives its gateway: another one goes on with the stored tokens', async () => {
+test('a refresh chain survives its gateway: another gateway continues with the stored tokens', async () => {
   await one.authorize(credential);
   expect(await two.authorize(credential)).toEqual(carrying('access-token-1'));
   expect(sentTokens()).toEqual(['refresh-token-0']);
@@ -122,7 +122,7 @@ test('a chain outlives its gateway: another one goes on with the stored tokens',
   expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1']);
 });
 
-test('a server that gives no new refresh token hears the old one again', async () => {
+test('if the server sends no new refresh token, the old one is used again', async () => {
   await one.authorize(credential);
   server.rotates = false;
   for (const gateway of [two, one]) {
@@ -132,7 +132,7 @@ test('a server that gives no new refresh token hears the old one again', async (
   expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1', 'refresh-token-1']);
 });
 
-test('a token that two gateways hear refused is refreshed once', async () => {
+test('a token that is refused at two gateways is refreshed once', async () => {
   await Promise.all([one.authorize(credential), two.authorize(credential)]);
   const answers = await Promise.all(
     [one, two].map((each) => times(20, () => each.authorize(credential, 'access-token-1'))),
@@ -141,14 +141,14 @@ test('a token that two gateways hear refused is refreshed once', async () => {
   expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1']);
 });
 
-test('a call that hears its token refused while another only fetches the stored one gets a new one', async () => {
+test('a call with a refused token gets a new one, even while another call only loads the stored one', async () => {
   await one.authorize(credential);
   const answers = await Promise.all([two.authorize(credential), two.authorize(credential, 'access-token-1')]);
   expect(answers).toEqual([carrying('access-token-1'), carrying('access-token-2')]);
   expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1']);
 });
 
-test('a gateway that holds the lease is waited for', async () => {
+test('other gateways wait for the gateway that has the lease', async () => {
   const release = server.hold();
   const first = one.authorize(credential);
   await server.reached(1);
@@ -164,14 +164,14 @@ test('a gateway that holds the lease is waited for', async () => {
   expect(sentTokens()).toEqual(['refresh-token-0']);
 });
 
-test('the lease of a gateway that died while refreshing runs out, and another takes it over', async () => {
+test('the lease of a gateway that died while refreshing expires, and another gateway takes it over', async () => {
   await leaseUntil(credential, 0.5);
   const answers = await Promise.all([one, two].map((each) => times(5, () => each.authorize(credential))));
   expect(answers.flat()).toEqual(Array.from({ length: 10 }, () => carrying('access-token-1')));
   expect(sentTokens()).toEqual(['refresh-token-0']);
 });
 
-test('a lease is for longer than a request and a statement may take, and not for ever', async () => {
+test('a lease lasts longer than a request and a statement may take, and expires', async () => {
   const release = server.hold();
   const first = one.authorize(credential);
   await server.reached(1);
@@ -186,7 +186,7 @@ test('a lease is for longer than a request and a statement may take, and not for
   expect(lease?.seconds).toBeLessThan(30);
 });
 
-test('of two gateways that refreshed in spite of the lease, both use what was stored first', async () => {
+test('if two gateways refresh despite the lease, both use the tokens that were stored first', async () => {
   server.rotates = false;
   const release = server.hold();
   const slow = one.authorize(credential);
@@ -202,7 +202,7 @@ test('of two gateways that refreshed in spite of the lease, both use what was st
   expect((await rowOf(credential))?.version).toBe(1);
 });
 
-test('a gateway whose refresh fails while another stored new tokens uses those', async () => {
+test('a gateway whose refresh fails uses the tokens that another gateway stored meanwhile', async () => {
   const release = server.hold();
   const slow = one.authorize(credential);
   await server.reached(1);
@@ -216,7 +216,7 @@ test('a gateway whose refresh fails while another stored new tokens uses those',
   expect(first).toEqual(carrying('access-token-1'));
 });
 
-test('a refresh that is refused ends its lease, and says neither token nor description', async () => {
+test('a refused refresh releases its lease, and its error contains neither token nor description', async () => {
   server.refreshToken = 'another';
   const answer = await one.authorize(credential);
   expect(answer).toEqual({
@@ -248,7 +248,7 @@ test.each([
   expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1']);
 });
 
-test('tokens that Postgres did not take are not used, and not lost', async () => {
+test('tokens that Postgres failed to store are not used, and not lost', async () => {
   await db.execute(sql`create function refuse() returns trigger language plpgsql as
     $$ begin raise exception 'going away' using errcode = '57P01'; end $$`);
   await db.execute(sql`create trigger refuse before update on oauth_tokens for each row
@@ -263,7 +263,7 @@ test('tokens that Postgres did not take are not used, and not lost', async () =>
   expect(sentTokens()).toEqual(['refresh-token-0']);
 });
 
-test('a remembered token needs no Postgres', async () => {
+test('a cached token needs no Postgres', async () => {
   await one.authorize(credential);
   await db.execute(sql`alter table oauth_tokens rename to hidden`);
   try {
@@ -287,7 +287,7 @@ test('without Postgres nothing is refreshed', async () => {
   }
 });
 
-test('stored tokens are unsealed for their own credential only', async () => {
+test('stored tokens unseal only for their own credential', async () => {
   await one.authorize(credential);
   const other = await handIn();
   const { sealed } = (await rowOf(credential)) ?? {};
@@ -300,14 +300,14 @@ test('stored tokens are unsealed for their own credential only', async () => {
   expect(sentTokens()).toEqual(['refresh-token-0']);
 });
 
-test('a refresh token without a row is not used: nothing would be stored of it', async () => {
+test('a refresh token without a row is not used, because its successor could not be stored', async () => {
   const { id } = credential;
   await db.delete(oauthTokens).where(eq(oauthTokens.credentialId, id));
   expect(await one.authorize(credential)).toEqual({ refusal: { code: 'internal_error' } });
   expect(sentTokens()).toEqual([]);
 });
 
-test('nothing that was sent, given or stored is in a log', async () => {
+test('no token or secret of any request, answer or row is in a log', async () => {
   await one.authorize(credential);
   await one.authorize(credential, 'access-token-1');
   server.close();

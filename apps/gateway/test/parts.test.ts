@@ -45,26 +45,26 @@ const inParts =
 
 const chunk = (bytes: Buffer) => `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`;
 
-describe('the parts of an answer', () => {
-  test('are chunks of their own, whatever bytes and sizes they have', async () => {
+describe('the chunks of an answer', () => {
+  test('are written as HTTP chunks, whatever bytes and sizes they have', async () => {
     const parts = [Buffer.from('data: 1\n\n'), BYTES, Buffer.alloc(0), LARGE, Buffer.from('a')];
     const body = bodyIn(await answerTo(inParts(parts), GET));
     const full = parts.filter(({ length }) => length > 0);
     expect(body).toBe(`${full.map(chunk).join('')}0\r\n\r\n`);
   });
 
-  test('are not chunks where the answer has a length', async () => {
+  test('are written without chunked encoding if the answer has a length', async () => {
     const parts = [BYTES, Buffer.from('end')];
     const body = bodyIn(await answerTo(inParts(parts, ['content-length', '259']), GET));
     expect(Buffer.from(body, 'latin1')).toEqual(Buffer.concat(parts));
   });
 
-  test('are not chunks for a client of HTTP/1.0', async () => {
+  test('are written without chunked encoding to a client of HTTP/1.0', async () => {
     const body = bodyIn(await answerTo(inParts([BYTES, LARGE]), asks('GET / HTTP/1.0')));
     expect(Buffer.from(body, 'latin1')).toEqual(Buffer.concat([BYTES, LARGE]));
   });
 
-  test('are left out of the answer to HEAD', async () => {
+  test('are omitted from the answer to HEAD', async () => {
     expect(bodyIn(await answerTo(inParts([BYTES]), asks('HEAD / HTTP/1.1')))).toBe('');
   });
 
@@ -95,7 +95,7 @@ describe('the parts of an answer', () => {
     expect(second).toBe(chunks('/second', 'waits', 'goes', '.'));
   });
 
-  test('of an answer that breaks off while it waits for the first one end their connection', async () => {
+  test('close the connection if the second answer breaks off while it waits for the first', async () => {
     const serve: Serve = (response, path) => {
       response.writeHead(200);
       sendHead(response);
@@ -110,7 +110,7 @@ describe('the parts of an answer', () => {
     expect(answers.match(/0\r\n\r\n/g)).toHaveLength(1);
   });
 
-  test('are refused after the end', async () => {
+  test('are refused after the end of the answer', async () => {
     const serve: Serve = (response) => {
       response.on('error', () => {});
       inParts([BYTES])(response, '');
@@ -121,7 +121,7 @@ describe('the parts of an answer', () => {
 
   // Node frames the larger ones.
   test.each([8_000, 20_000])(
-    'of %i bytes wait for a client that does not read, and go on when it does',
+    'of %i bytes wait for a client that does not read, and continue when it reads',
     async (size) => {
       const parts = Array.from({ length: 20_000_000 / size }, () => Buffer.alloc(size, 'y'));
       let written = 0;

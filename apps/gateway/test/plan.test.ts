@@ -52,7 +52,7 @@ describe('under a spend limit', () => {
     ['/api/v1/responses', { input: 'Hi' }],
     ['/api/v1/messages', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }],
     ['/api/v1/embeddings', { input: 'Hi' }],
-  ])('OpenRouter gets the price of the hold as the highest, on %s', (path, body) => {
+  ])('the maximum price sent to OpenRouter is the price of the hold, on %s', (path, body) => {
     const model = 'openai/gpt-4o-mini';
     const openrouter = { provider: 'openrouter', path };
     const { sent } = plan({ model, ...body }, openrouter);
@@ -66,7 +66,7 @@ describe('under a spend limit', () => {
     expect(plan(chosen, openrouter).refusal).toBe('cost_unbounded');
   });
 
-  test('what is sent is what was judged: one bound, the standard tier, usage asked for', () => {
+  test('the sent body equals the judged body: one bound, the standard tier, usage requested', () => {
     const { sent, plan: made } = plan(
       ask({
         max_tokens: 9,
@@ -85,14 +85,14 @@ describe('under a spend limit', () => {
     expect(made).toMatchObject({ rewritten: true, dropsUsageEvent: true, streams: true });
   });
 
-  test('the hold grows with the choices and with the text', () => {
+  test('the hold grows with the number of choices and with the text', () => {
     const hold = (more: JsonObject) => plan(ask(more)).plan?.hold;
     expect(hold({ n: 3, max_tokens: 9 })?.ratePerMtok).toBe(3 * 600_000);
     const long = { messages: [{ role: 'user', content: 'x'.repeat(1_000_000) }] };
     expect(hold(long)?.fixedMicrousd).toBeGreaterThanOrEqual(150_000);
   });
 
-  test('where the bound leaves thinking out, all the model can write is held, and what was asked is sent', () => {
+  test('where the output bound excludes thinking, the hold covers all that the model can write, and the requested bound is sent', () => {
     const thinks = plan(
       { ...ask({ max_tokens: 50 }), model: 'openai/gpt-5' },
       {
@@ -118,7 +118,7 @@ describe('under a spend limit', () => {
     expect(plan(body).refusal).toBe(code);
   });
 
-  test("a refusal repeats no more of the holder's words than a line", () => {
+  test("a refusal quotes at most one line of the caller's text", () => {
     const known = providers.get('openai');
     const field = 'x'.repeat(1_000_000);
     const json = ask({ [field]: 1 });
@@ -135,7 +135,7 @@ describe('under a spend limit', () => {
     expect(JSON.stringify(planned).length).toBeLessThan(2_000);
   });
 
-  test('more than numbers can count is refused, not counted wrongly', () => {
+  test('an amount beyond exact numbers is refused, not miscounted', () => {
     const prompt = Array.from({ length: 400_000 }, () => 'x');
     const body = { model: 'gpt-3.5-turbo-instruct', prompt, n: 128, max_tokens: 4_096 };
     expect(plan(body, { path: '/v1/completions' }).refusal).toBe('cost_unbounded');
@@ -167,7 +167,7 @@ describe('under tokens_per_minute', () => {
     expect(tokens(body).refusal).toBe('tokens_unbounded');
   });
 
-  test('where the bound leaves thinking out, all that the model can write counts', () => {
+  test('where the output bound excludes thinking, all that the model can write counts', () => {
     const body = { ...ask({ max_tokens: 50 }), model: 'openai/gpt-5' };
     const thinks = tokens(body, { provider: 'openrouter', path: '/api/v1/chat/completions' });
     expect(thinks.plan?.worstTokens).toBeGreaterThan(10_000);
@@ -175,7 +175,7 @@ describe('under tokens_per_minute', () => {
   });
 });
 
-test("without a limit a body is sent as it came, and a config's as it was laid over", () => {
+test('without a limit a body is sent unchanged, or with the config applied and nothing else', () => {
   expect(plan(ask(), { costLimited: false }).plan).toMatchObject({ hold: undefined, rewritten: false });
   const config = { max_tokens: 5 };
   expect(plan(ask(), { costLimited: false, config })).toMatchObject({
@@ -188,37 +188,34 @@ test.each([
   ['openai', '/v1/chat/completions', ask()],
   ['openai', '/v1/chat/completions', ask({ service_tier: 'default', max_completion_tokens: 5 })],
   ['google', '/v1beta/models/gemini-2.5-flash:generateContent', { contents: [{ parts: [{ text: 'Hi' }] }] }],
-])(
-  '%s %s: the messages of a planned call are not kept, and are sent as they came',
-  async (provider, path, body) => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
-    const known = providers.get(provider);
-    if (!known) throw new Error(provider);
-    const text = JSON.stringify(body).replace('Hi', 'H\\u0069');
-    const make = () => {
-      const raw = Buffer.from(text);
-      const read = readContent(raw, 'must', scanBody(raw, 'must', NO_RULES.names, MODEST));
-      if ('refusal' in read || !read.content.json) throw new Error(text);
-      const { json } = read.content;
-      const limited = { costLimited: true, tokenLimited: false };
-      const grant = { provider: known, method: 'POST' };
-      const target = { path, query: '' };
-      const planned = planCall({ grant, target, rules: NO_RULES, limited, content: read.content, at: NOW });
-      if ('refusal' in planned) throw new Error(planned.refusal.message);
-      return { plan: planned.plan, messages: new WeakRef((json.messages ?? json.contents) as object) };
-    };
-    const { plan: made, messages } = make();
-    await new Promise(setImmediate);
-    collect();
-    expect(messages.deref()).toBeUndefined();
-    const sent = String(made.bodyFor(made.askedTokens));
-    expect(sent).toContain('H\\u0069');
-    expect(JSON.parse(sent)).toMatchObject(body);
-  },
-);
+])('%s %s: a planned call keeps no messages, and they are sent unchanged', async (provider, path, body) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const known = providers.get(provider);
+  if (!known) throw new Error(provider);
+  const text = JSON.stringify(body).replace('Hi', 'H\\u0069');
+  const make = () => {
+    const raw = Buffer.from(text);
+    const read = readContent(raw, 'must', scanBody(raw, 'must', NO_RULES.names, MODEST));
+    if ('refusal' in read || !read.content.json) throw new Error(text);
+    const { json } = read.content;
+    const limited = { costLimited: true, tokenLimited: false };
+    const grant = { provider: known, method: 'POST' };
+    const target = { path, query: '' };
+    const planned = planCall({ grant, target, rules: NO_RULES, limited, content: read.content, at: NOW });
+    if ('refusal' in planned) throw new Error(planned.refusal.message);
+    return { plan: planned.plan, messages: new WeakRef((json.messages ?? json.contents) as object) };
+  };
+  const { plan: made, messages } = make();
+  await new Promise(setImmediate);
+  collect();
+  expect(messages.deref()).toBeUndefined();
+  const sent = String(made.bodyFor(made.askedTokens));
+  expect(sent).toContain('H\\u0069');
+  expect(JSON.parse(sent)).toMatchObject(body);
+});
 
-test('a body is looked through for keys in one pass, however deep it is and however many names it has', () => {
+test('a body is searched for keys in one pass, however deep it is and however many names it has', () => {
   const most = { depth: 1_000_000, parts: 10_000_000 };
   const scan = (text: string) => scanBody(Buffer.from(text), 'must', new NameTree([['model']]), most);
   const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
@@ -229,7 +226,7 @@ test('a body is looked through for keys in one pass, however deep it is and howe
   expect(scan(`{"${long}":1,"Model":1}`)).toMatchObject({ ambiguous: 'Model' });
 }, 10_000);
 
-describe('a stream that Azure does not let ask for usage', () => {
+describe('a stream of Azure, which cannot be asked for usage', () => {
   const provider = 'azure-openai';
   const path = '/openai/deployments/m/chat/completions';
   test.each<[string, JsonObject, string]>([

@@ -54,7 +54,7 @@ test.each([
   ['when its worker has its body', [OLD, OLD, NEW], OLD, 6],
   ['while it waits for a worker', [OLD, NEW], NEW, 10],
 ])(
-  'a list that changes %s changes no part of a call: hold, cost and count have one list',
+  'if a new price list changes %s during a call, its hold, cost and count still use one list',
   async (_when, sequence, used, dollars) => {
     lists = sequence;
     const planned = await planBody({ bodyWorkers, readQuota: quota, prices, memory: grantMemory() }, {

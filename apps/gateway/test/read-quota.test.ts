@@ -67,7 +67,7 @@ test.each<[string, Buffer, boolean]>([
   ).toBe(isLittle);
 });
 
-test('many parts weigh more than their bytes', () => {
+test('many chunks weigh more than their bytes', () => {
   const quota = readQuota(() => 0);
   const body = Buffer.from(`[${'{},'.repeat(900)}{}]`);
   let bodies = 0;
@@ -83,7 +83,7 @@ test('an agent may send a conversation of 256 KB seventy times at once', () => {
   expect(bodies).toBeGreaterThan(70);
 });
 
-test('8,192 refusals at once use a quota up, and those of the quota itself do not make the wait longer', () => {
+test('8,192 simultaneous refusals use up the quota, and refusals by the quota do not lengthen the wait', () => {
   let now = 0;
   const quota = readQuota(() => now);
   let refusals = 0;

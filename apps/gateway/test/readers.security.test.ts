@@ -65,7 +65,7 @@ describe('tokens', () => {
     ...{ knd: 'llm', prv: 'openai', mth: 'POST', pth: ['/v1/chat/completions'] },
   };
 
-  test('no token but the signed one is accepted, and none makes the verifier throw', () => {
+  test('only the signed token is accepted, and no other text makes the verifier throw', () => {
     const token = signToken(claims, key);
     expect(llmVerifier(deps)(token)).toHaveProperty('grant');
     fc.assert(
@@ -80,7 +80,7 @@ describe('tokens', () => {
     );
   });
 
-  test('a claim that this version does not know is refused, because it may be a restriction', () => {
+  test('an unknown claim is refused, because it may be a restriction', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.jsonValue(), (name, value) => {
         fc.pre(!(name in claims) && name !== 'mdl' && name !== '__proto__');
@@ -99,7 +99,7 @@ describe('bodies of LLM calls', () => {
     })),
   );
 
-  test('any body is refused, or planned with a hold that is a whole amount of money', () => {
+  test('any body is refused, or planned with a hold in whole microdollars', () => {
     fc.assert(
       fc.property(near(BODIES), fc.constantFrom(...routes), (raw, { provider, path }) => {
         const names = new NameTree([['model'], ['max_tokens']]);
@@ -121,7 +121,7 @@ describe('bodies of LLM calls', () => {
 });
 
 describe('answers', () => {
-  test('a splitter gives back every byte in order, wherever a stream is cut', () => {
+  test('a splitter returns every byte in order, wherever a stream is cut', () => {
     fc.assert(
       fc.property(
         near(STREAMS),
@@ -137,7 +137,7 @@ describe('answers', () => {
     );
   });
 
-  test('shortening depends on the bytes and not on where they are cut', () => {
+  test('the shortened text depends on the bytes, and not on where they are cut', () => {
     fc.assert(
       fc.property(near(BODIES), cuts, (bytes, at) => {
         const [whole, cut] = [new Abridger(), new Abridger()];
@@ -177,7 +177,7 @@ describe('MCP', () => {
     );
   });
 
-  test('no reader of JSON finds a hidden tool in a filtered answer', () => {
+  test('a filtered answer never contains a hidden tool, for any JSON parser', () => {
     const filter = new ToolFilter(['shown']);
     fc.assert(
       fc.property(near(LISTS), (bytes) => {

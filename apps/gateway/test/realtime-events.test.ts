@@ -119,8 +119,8 @@ const TEXT = fc.oneof(
 );
 const RUNS = { numRuns: process.env.TEST_ALL ? 50_000 : 5_000 };
 
-describe('whatever a holder of a Realtime socket sends', () => {
-  test('passes only where a plain judge lets it pass, and begins no work but by a turn', () => {
+describe('any event of a Realtime client', () => {
+  test('passes only if a simple reference judge allows it, and starts work only as a turn', () => {
     const seen = { refused: 0, free: 0, turn: 0 };
     fc.assert(
       fc.property(TEXT, (text) => {
@@ -158,7 +158,7 @@ describe('whatever a holder of a Realtime socket sends', () => {
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(5);
   });
 
-  test('in a config is refused where its URL is issued, exactly if no session would open with it', () => {
+  test('is refused in a config at issuing exactly if no session would open with it', () => {
     const seen = { opened: 0, refused: 0 };
     fc.assert(
       fc.property(fc.oneof(SESSION, RESPONSE), (fields) => {
@@ -232,8 +232,8 @@ const HEARD = fc.oneof(
   { weight: 1, arbitrary: QUIET },
 );
 
-describe('whatever a provider of Realtime sends', () => {
-  test('means what a plain judge reads, event after event, and never throws', () => {
+describe('any event of a Realtime provider', () => {
+  test('has the meaning that a simple reference judge reads, and never throws', () => {
     const seen: Record<string, number> = {};
     fc.assert(
       fc.property(

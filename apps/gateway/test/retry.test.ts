@@ -32,7 +32,7 @@ test('a script that fails runs again until it returns', async () => {
   expect(await retry(connection(), GRANT, repeated(failing(2, 100), 60_000))).toBe(3);
 });
 
-test('the last error is thrown when the next try would be too late', async () => {
+test('the last error is thrown if the next try would be too late', async () => {
   await expect(retry(connection(), GRANT, repeated(failing(9, 100), 300))).rejects.toThrow('failure 3');
   await expect(retry(connection(), GRANT, repeated(failing(9, 100), 100))).rejects.toThrow('failure 1');
 });
@@ -42,7 +42,7 @@ test('a closing gateway gives up after a minute', async () => {
   await expect(retry(deps, GRANT, repeated(failing(9, 30_000), 3_600_000))).rejects.toThrow('failure 2');
 });
 
-test('a script that failed runs again as soon as Redis is connected', async () => {
+test('a script that failed runs again as soon as Redis reconnects', async () => {
   const deps = connection();
   const tries: boolean[] = [];
   const run = async () => {
@@ -59,7 +59,7 @@ test('a script that failed runs again as soon as Redis is connected', async () =
   expect(deps.redis.listenerCount('ready')).toBe(0);
 });
 
-test('the budgets of a grant are in doubt from the first failure until the script has run', async () => {
+test('the budgets of a grant are marked uncertain from the first failure until the script has run', async () => {
   const deps = connection();
   const seen: boolean[] = [];
   const run = failing(2, 0);
@@ -91,7 +91,7 @@ test('a script is not tried while there is no connection', async () => {
   expect(tries).toBe(2);
 });
 
-test('where too many wait, the oldest give up, and are counted', async () => {
+test('if too many scripts wait, the oldest give up and are counted', async () => {
   let dropped = 0;
   const deps = { ...connection(), waiting: boundWaiting(() => dropped++, 10_000) };
   const ended: string[] = [];

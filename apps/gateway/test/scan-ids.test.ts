@@ -32,8 +32,8 @@ const message = fc.oneof(
 );
 const body = fc.oneof(message, fc.array(message, { minLength: 1, maxLength: 5 }));
 
-describe('the ids of a body that is not kept', () => {
-  test('are those that reading it whole finds, wherever its chunks end', () => {
+describe('the ids of a body that is streamed', () => {
+  test('equal the ids found by reading it whole, wherever its chunks end', () => {
     fc.assert(
       fc.property(
         body,
@@ -50,7 +50,7 @@ describe('the ids of a body that is not kept', () => {
     );
   });
 
-  test('are searched in any text in linear work, and without an exception', () => {
+  test('are searched in linear time, and the search never throws', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => void scan(`{"id":${a}${b}`)),
       { numRuns: 2_000 },

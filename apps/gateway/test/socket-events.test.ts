@@ -43,8 +43,8 @@ const FRAME = fc.oneof(
 );
 const RUNS = { numRuns: process.env.TEST_ALL ? 20_000 : 3_000 };
 
-describe('whatever a holder sends', () => {
-  test('is refused, or is one turn whose event says what was judged', async () => {
+describe('any event of a client', () => {
+  test('is refused, or becomes one turn that sends exactly the judged event', async () => {
     let turns = 0;
     await fc.assert(
       fc.asyncProperty(FRAME, async (frame) => {
@@ -70,7 +70,7 @@ describe('whatever a holder sends', () => {
     expect(turns).toBeGreaterThan(100);
   });
 
-  test('is refused if a name comes twice, because readers differ in which one they take', async () => {
+  test('is refused if it has a duplicate name, because parsers differ in which value they use', async () => {
     const both = fc.tuple(CREATE, OBJECT, NAME).map(([first, second, name]) => [
       { ...first, [name]: 'response.create' },
       { ...second, [name]: 'response.create' },
@@ -115,8 +115,8 @@ const SAID = fc.oneof(
   FRAME,
 );
 
-describe('whatever a provider sends', () => {
-  test('never throws, ends only a turn that is under way, and a response only by its own id', () => {
+describe('any event of a provider', () => {
+  test('never throws, and ends only an active turn, and a response only by its own id', () => {
     let ended = 0;
     fc.assert(
       fc.property(

@@ -60,8 +60,8 @@ async function start(taker: Partial<Taker> = {}) {
   return { flow, holder, upstream, quota, taken, spend };
 }
 
-describe('an upstream', () => {
-  test('is read again once the holder has read an event that fills its buffer by the head of its frame', async () => {
+describe('an upstream socket', () => {
+  test('is read again after a full buffer: an event fills it by its frame header, and the client then reads that event', async () => {
     const { flow, holder, upstream } = await start();
     bytesOf(holder.peer).pause();
     const piece = Buffer.alloc(64 * KB);
@@ -75,14 +75,14 @@ describe('an upstream', () => {
     await vi.waitFor(() => expect(upstream.own.isPaused).toBe(false), { timeout: 20_000 });
   });
 
-  test('that is paused with nothing waiting is read again at the next beat', async () => {
+  test('that is paused while nothing waits is read again at the next tick', async () => {
     const { flow, upstream } = await start();
     upstream.own.pause();
     flow.beat();
     expect(upstream.own.isPaused).toBe(false);
   });
 
-  test('waits for the quota also while its holder waits for it', async () => {
+  test('also waits for the quota while the client is slow', async () => {
     const { flow, holder, upstream, spend } = await start();
     spend();
     flow.draw('holder', MB);
@@ -93,7 +93,7 @@ describe('an upstream', () => {
 });
 
 describe('a flood of pings', () => {
-  test('pauses the socket that it comes by, and is no debt of its URL', async () => {
+  test('pauses its own socket, and adds no debt to the quota of its URL', async () => {
     const { holder, quota, spend } = await start();
     spend();
     let got = 0;
@@ -103,7 +103,7 @@ describe('a flood of pings', () => {
     expect(quota.waitMs(URL_OF_TEST)).toBe(1);
   });
 
-  test('is answered for a few of them', async () => {
+  test('is answered only a few times', async () => {
     const { holder, spend } = await start();
     spend();
     let [got, pongs] = [0, 0];
@@ -118,8 +118,8 @@ describe('a flood of pings', () => {
   });
 });
 
-describe('a holder', () => {
-  test('that sends on after the close of the gateway has its messages dropped unread', async () => {
+describe('a client', () => {
+  test('that keeps sending after the gateway closed has its messages dropped unread', async () => {
     const { holder, quota, taken } = await start();
     let got = 0;
     holder.own.on('message', () => got++);
@@ -137,7 +137,7 @@ describe('a holder', () => {
     expect(quota.waitMs(URL_OF_TEST)).toBeGreaterThan(0);
   });
 
-  test('that has left while the quota is spent leaves no timer', async () => {
+  test('that left while the quota is used up leaves no timer', async () => {
     let take = () => {};
     const { flow, holder, upstream, spend } = await start({
       take: () => new Promise<void>((resolve) => (take = resolve)),

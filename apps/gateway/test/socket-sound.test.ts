@@ -63,8 +63,8 @@ const CHANGED = fc.oneof(
 );
 const RUNS = { numRuns: process.env.TEST_ALL ? 200_000 : 20_000 };
 
-describe('an event that passes at one look', () => {
-  test('is one that the full judge sends on as it is, whatever was changed in it', () => {
+describe('an event that passes the fast check', () => {
+  test('is one that the full check sends unchanged, whatever was changed in it', () => {
     let [plain, refused] = [0, 0];
     fc.assert(
       fc.property(CHANGED, (frame) => {
@@ -82,7 +82,7 @@ describe('an event that passes at one look', () => {
     expect(refused).toBeGreaterThan(100);
   });
 
-  test('is sound as SDKs write it', () => {
+  test('is any event that SDKs write', () => {
     fc.assert(
       fc.property(SOUND, (text) => {
         expect(dialect.isPlain(Buffer.from(text))).toBe(true);
@@ -90,14 +90,14 @@ describe('an event that passes at one look', () => {
     );
   });
 
-  test('is within max_body_bytes', () => {
+  test('is at most max_body_bytes long', () => {
     const frame = Buffer.from('{"type":"input_audio_buffer.append","audio":"AAAA"}');
     expect(dialectOf(frame.length).isPlain(frame)).toBe(true);
     expect(dialectOf(frame.length - 1).isPlain(frame)).toBe(false);
   });
 });
 
-test('a type is found wherever it is in an event, and no other text is taken for it', () => {
+test('the type of an event is found wherever it is, and no other text is taken for it', () => {
   const looks = lookFor(['response.done', 'error']);
   for (const length of [0, 65_520, 65_530, 65_536, 131_060, 200_000]) {
     const before = 'x'.repeat(length);
@@ -112,7 +112,7 @@ test('a type is found wherever it is in an event, and no other text is taken for
 });
 
 test.each(['mine', '', 'é"\\', 'x'.repeat(600)])(
-  'an event that is refused unread has its event_id %j',
+  'the event_id of an event that is refused without parsing is %j',
   (id) => {
     const read = dialect.read(Buffer.from(JSON.stringify({ type: 'unknown', event_id: id })));
     expect(read).toMatchObject({ is: 'refused' });

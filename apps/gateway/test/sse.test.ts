@@ -93,7 +93,7 @@ test.each(streams)(
   },
 );
 
-test('a line that does not end is no event', () => {
+test('a line without an end is not an event', () => {
   expect(read(LINES, [Buffer.from('{"a":1}\n{"b":2}')]).found).toEqual([
     { data: '{"a":1}', name: undefined },
   ]);
@@ -112,17 +112,14 @@ test.each([
   expect(Buffer.concat(passed)).toEqual(chunk);
 });
 
-test.each([EVENTS, LINES])(
-  'whatever the bytes and the cuts, the parts put together are the stream (%o)',
-  (form) => {
-    fc.assert(
-      fc.property(fc.array(fc.stringMatching(/^[a\n\r:]{0,12}$/)), (parts) => {
-        const chunks = parts.map((part) => Buffer.from(part));
-        expect(read(form, chunks).bytes).toEqual(Buffer.concat(chunks));
-      }),
-    );
-  },
-);
+test.each([EVENTS, LINES])('for any bytes and cuts, the parts together are the stream (%o)', (form) => {
+  fc.assert(
+    fc.property(fc.array(fc.stringMatching(/^[a\n\r:]{0,12}$/)), (parts) => {
+      const chunks = parts.map((part) => Buffer.from(part));
+      expect(read(form, chunks).bytes).toEqual(Buffer.concat(chunks));
+    }),
+  );
+});
 
 test.each<[string, StreamForm | undefined]>([
   ['text/event-stream; charset=utf-8', EVENTS],
@@ -141,7 +138,7 @@ test.each<[string, StreamForm | undefined]>([
 });
 
 test.each(['line', 'length'] as const)(
-  'an event in chunks of one byte counts with the overhead of its chunks (%s)',
+  'an event in chunks of one byte is counted with the overhead of its chunks (%s)',
   (end) => {
     const splitter = splitterOf({ end, read: readEvent });
     // As AWS's binary length it is 2 GB.

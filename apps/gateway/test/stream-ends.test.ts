@@ -91,7 +91,7 @@ const CODED: Readonly<Record<string, (text: string) => Buffer>> = {
 describe.each(STREAMS)('a stream of %s', (_what, provider, path, framing, events) => {
   const options = optionsOf(provider, path, framing);
 
-  test('is read whatever line ends its last event lacks, plain or coded', async () => {
+  test('is read even if its last event lacks a line end, plain or compressed', async () => {
     for (const end of ['\n', '\r\n', '\r'])
       for (const [contentEncoding, code] of Object.entries(CODED))
         for (const last of [
@@ -116,7 +116,7 @@ describe.each(STREAMS)('a stream of %s', (_what, provider, path, framing, events
         }
   });
 
-  test('that is cut within its last event reports nothing, plain or coded', async () => {
+  test('that is cut within its last event reports no usage, plain or compressed', async () => {
     const whole = framed(framing, events);
     const before = framed(framing, events.slice(0, -1)).length;
     for (let size = before + 3; size < whole.length; size++)
@@ -128,12 +128,12 @@ describe.each(STREAMS)('a stream of %s', (_what, provider, path, framing, events
       }
   });
 
-  test('whose last event is whole, and is followed by part of another, reports nothing', async () => {
+  test('whose complete last event is followed by part of another reports no usage', async () => {
     const more = framing === 'lines' ? '\n{"event_ty' : '\n\ndata: {"choi';
     expect((await metered(options, [framed(framing, events) + more])).reported).toBeUndefined();
   });
 
-  test('holds its end back until it is settled', async () => {
+  test('keeps its end back until the call is settled', async () => {
     for (const last of ['\n\n', '\n', '', '\n\n\n\n', ...(framing === 'lines' ? [] : ['\n\n: bye\n\n'])]) {
       const whole = framed(framing, events) + last;
       const { early } = await metered(options, [whole]);
@@ -141,7 +141,7 @@ describe.each(STREAMS)('a stream of %s', (_what, provider, path, framing, events
     }
   });
 
-  test.runIf(framing !== 'lines')('lets comments and blank lines pass as they come', () => {
+  test.runIf(framing !== 'lines')('passes comments and blank lines immediately', () => {
     const beats = [': ping\n', ':\n', ': ping\n\n', '\n', '\r\n', ': a\r\n', ': a\n: b\n\n'];
     for (const keepsLast of [true, false])
       for (const dropsUsageEvent of [true, false])
@@ -157,7 +157,7 @@ describe.each(STREAMS)('a stream of %s', (_what, provider, path, framing, events
         }
   });
 
-  test('is read in little memory though each event holds a picture of 6 MB', async () => {
+  test('is read with little memory although each event contains an image of 6 MB', async () => {
     const picture = 'iVBORw0KGgo+/='.repeat(450_000);
     const large = events.map((event) => (typeof event === 'string' ? event : { ...event, picture }));
     const text = `${framed(framing, large)}\n\n`;

@@ -12,7 +12,7 @@ beforeEach(() => {
   gateway.asked.length = 0;
 });
 
-test('a model that makes its path another is refused, though the pattern fits', async () => {
+test('a model whose name would change the path is refused, even if the pattern matches', async () => {
   const claims = { ...gateway.claims(), prv: 'google', pth: ['/v1beta/models/*:generateContent'] };
   for (const [mdl, code] of [
     ['gemini-x', 'limits_unavailable'],
@@ -48,15 +48,15 @@ async function expectRefused(token: string, code = 'token_invalid'): Promise<voi
   expect(gateway.asked).toEqual([]);
 }
 
-test('a good token is believed, and only then is a store asked', async () => {
+test('only after a token is verified is a store queried', async () => {
   expect(await call(good())).toEqual({ status: 503, code: 'limits_unavailable' });
   expect(gateway.asked).not.toEqual([]);
 });
 
-test('a token signed by a key that is not ours is refused', () =>
+test('a token signed by an unknown key is refused', () =>
   expectRefused(signToken(gateway.claims(), readSigningKey(generateSigningKey()))));
 
-test('a token signed by another key under our kid is refused', () => {
+test('a token signed by another key under our key id is refused', () => {
   const stranger = readSigningKey(generateSigningKey());
   const footer = Buffer.from(JSON.stringify({ kid: gateway.signingKey.kid }));
   const payload = Buffer.from(JSON.stringify(gateway.claims()));
@@ -71,7 +71,7 @@ test.each([
   ['two kids', '{"kid":"KID","kid":"KID"}'],
   ['a kid that is no string', '{"kid":["KID"]}'],
   ['a footer that is no JSON', 'KID'],
-])('a token with %s is refused though our key signed it', (_what, footer) => {
+])('a token with %s is refused even if our key signed it', (_what, footer) => {
   const payload = Buffer.from(JSON.stringify(gateway.claims()));
   const bytes = Buffer.from(footer.replaceAll('KID', gateway.signingKey.kid));
   return expectRefused(signMessage(payload, gateway.signingKey.privateKey, bytes));
@@ -103,11 +103,11 @@ test.each([
   ['without a method', { mth: undefined }],
   ['with a claim we do not know', { admin: true }],
   ['with a not-before we would not heed', { nbf: '2040-01-01T00:00:00Z' }],
-])('a token %s is refused though our key signed it', (_what, change) =>
+])('a token %s is refused even if our key signed it', (_what, change) =>
   expectRefused(sign({ ...gateway.claims(), ...change })),
 );
 
-test('a token for a provider that is not configured is refused, and names that', async () => {
+test('a token for an unconfigured provider is refused, and the error names the provider', async () => {
   expect(await call(sign({ ...gateway.claims(), prv: 'nobody' }))).toEqual({
     status: 400,
     code: 'unknown_provider',
@@ -115,7 +115,7 @@ test('a token for a provider that is not configured is refused, and names that',
   expect(gateway.asked).toEqual([]);
 });
 
-test('a token has expired exactly at its exp, also when it was believed before', async () => {
+test('a token expires exactly at its exp, even if it was verified before', async () => {
   const started = gateway.clock.ms;
   const token = good();
   try {
@@ -130,7 +130,7 @@ test('a token has expired exactly at its exp, also when it was believed before',
   }
 });
 
-test('a token from 59 and 60 seconds in the future is believed, from 61 it is refused', async () => {
+test('a token issued 59 or 60 seconds in the future is accepted, and one from 61 seconds is refused', async () => {
   const from = (seconds: number) =>
     sign({ ...gateway.claims(), iat: at(gateway.clock.ms + seconds * second) });
   expect((await call(from(59))).code).toBe('limits_unavailable');
@@ -169,7 +169,7 @@ test.each([
   ['3,073 characters', (token: string) => token.padEnd(3073, 'A')],
 ])('a token with %s is refused', (_what, change) => expectRefused(change(good())));
 
-test('a token whose body or footer is spelled in another base64 is refused', async () => {
+test('a token whose body or footer uses another spelling of base64 is refused', async () => {
   const [, , body = '', footer = ''] = good().split('.');
   for (const other of ALPHABET.filter((letter) => letter !== footer.at(-1))) {
     await expectRefused(`v4.public.${body}.${footer.slice(0, -1)}${other}`);
@@ -181,7 +181,7 @@ test('a token whose body or footer is spelled in another base64 is refused', asy
 
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
 
-test('a token changed in any single bit is refused, and no store is asked', async () => {
+test('a token changed in any single bit is refused, and no store is queried', async () => {
   const token = good();
   const passed: string[] = [];
   let tried = 0;

@@ -55,11 +55,11 @@ describe('a list of tools', () => {
       '{"result":{"tools":[{"name":"a"}],"cacheSc\\u006fpe":"private"}}',
     ],
     ['a byte order mark', `\ufeff${listOf('{"name":"b"}')}`, listOf()],
-  ])('loses the tools that are not allowed: %s', (_what, text, expected) => {
+  ])('omits the tools that are not allowed: %s', (_what, text, expected) => {
     expect(shown(text)).toBe(expected);
   });
 
-  test('keeps every byte of the rest', () => {
+  test('keeps every other byte', () => {
     const kept =
       '{ "name" : "a", "x":1e400, "y":12345678901234567890, "z":"]},\\"{[\\\\", "__proto__":{"2":1,"1":2} }';
     const text = `\n {"result" :{"nextCursor":"n\\/1","tools"\t:\r\n[{"name":"b","inputSchema":{"enum":["]","}"]}} , ${kept}],"ttlMs":1.0},"id":1.0 } `;
@@ -80,7 +80,7 @@ describe('a list of tools', () => {
     '{"tools":[{"name":"b"}],"params":{"tools":[{"name":"b"}]},"error":{"tools":[1]}}',
     '{"result":{"structuredContent":{"tools":[{"name":"b"}]}}}',
     '{"result":{"content":[{"text":"{\\"tools\\":[{\\"name\\":\\"b\\"}]}"}]}}',
-  ])('is not what this is, so it stays: %s', (text) => {
+  ])('is not recognised in other JSON, which is unchanged: %s', (text) => {
     expect(shown(text)).toBe(text);
   });
 
@@ -92,7 +92,7 @@ describe('a list of tools', () => {
     listOf(...Array<string>(17_000).fill('{"name":"a"}')),
     `{"result":{"tools":${'['.repeat(300)}${']'.repeat(300)}}}`,
     listOf(JSON.stringify({ name: 'a', description: 'x'.repeat(2 * 1024 * 1024) })),
-  ])('that cannot be read is not shown: %.80s', (text) => {
+  ])('that cannot be parsed is withheld: %.80s', (text) => {
     expect(shown(text)).toBeUndefined();
   });
 
@@ -107,7 +107,7 @@ describe('a list of tools', () => {
       { requiredKeys: ['tools'] },
     ),
   });
-  test('of any answer is that of the answer without them', () => {
+  test('filtered in any answer equals the answer without the forbidden tools', () => {
     const isShown = ({ name }: { name?: string }) => name === 'a' || name === 'ä"b' || name === '';
     fc.assert(
       fc.property(answer, fc.constantFrom(undefined, 1, '\t'), (sent, space) => {
@@ -137,7 +137,7 @@ describe('an event', () => {
       'data: {"result":\ndata: {"tools":[1,\ndata: {"name":"a"}\ndata: ]}}\n\n',
       'data: {"result":\ndata: {"tools":[{"name":"a"}]}}\n\n',
     ],
-  ])('loses the tools that are not allowed: %s', (_what, text, expected) => {
+  ])('omits the tools that are not allowed: %s', (_what, text, expected) => {
     expect(event(text)).toEqual([expected]);
   });
 
@@ -147,7 +147,7 @@ describe('an event', () => {
     'event: endpoint\ndata: /messages?x="tools"\n\n',
     'event: ping\ndata: \\u00\n\n',
     `data: ${listOf('{"name":"a"}')}\r\r`,
-  ])('without others stays byte for byte: %j', (text) => expect(event(text)).toEqual([text]));
+  ])('without forbidden tools is unchanged byte for byte: %j', (text) => expect(event(text)).toEqual([text]));
 
   test.each([
     ['is no JSON', 'data: {"tools"\n\n'],
@@ -157,12 +157,12 @@ describe('an event', () => {
       `data: ${listOf('{"name":"a"}')}${'\rdata:'.repeat(60_000)}\r\r`,
     ],
     ['is very long', `data: {"tools":"${'x'.repeat(2 * 1024 * 1024)}"}\n\n`],
-  ])('that %s ends the events', (_what, text) => {
+  ])('that %s ends the stream', (_what, text) => {
     const all = ['data: {}\n\n', text, 'data: {}\n\n'].map((each) => Buffer.from(each));
     expect(filter.events(all).map(String)).toEqual(['data: {}\n\n']);
   });
 
-  test('of many lines, or long, passes if it cannot list tools', () => {
+  test('that is long or has many lines passes if it cannot list tools', () => {
     for (const text of [
       `data: 1${'\ndata:'.repeat(60_000)}\n\n`,
       `data: "${'x'.repeat(2 * 1024 * 1024)}"\n\n`,

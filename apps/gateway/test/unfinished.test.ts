@@ -65,7 +65,7 @@ function frame(length: number, opcode = 1, fin = true): Buffer {
 const send = (bytes: Buffer) => client.write(bytes);
 const seen = (check: () => boolean) => vi.waitFor(() => expect(check()).toBe(true), 10_000);
 
-test('a message that is not whole is reserved, and nothing stays reserved once it is whole', async () => {
+test('an incomplete message has memory reserved, and the memory is freed once the message is complete', async () => {
   const bytes = frame(50_000);
   send(bytes.subarray(0, -1));
   await seen(() => reserved >= 50_000);
@@ -74,7 +74,7 @@ test('a message that is not whole is reserved, and nothing stays reserved once i
   expect(reserved).toBe(0);
 });
 
-test('fragments are reserved with the pings between them, because they keep the same chunks', async () => {
+test('fragments and the pings between them are reserved together, because they keep the same chunks alive', async () => {
   const ping = Buffer.from([0x89, 0x80, 0, 0, 0, 0]);
   send(Buffer.concat([frame(1_000, 1, false), ...Array.from({ length: 1_000 }, () => ping)]));
   await seen(() => reserved >= 7_000);
@@ -84,7 +84,7 @@ test('fragments are reserved with the pings between them, because they keep the 
   expect(reserved).toBe(0);
 });
 
-test('the beginning of a message in the last piece of another one is reserved', async () => {
+test('memory is reserved for the beginning of a message that shares a chunk with another message', async () => {
   const bytes = frame(30_000);
   send(Buffer.concat([bytes, bytes.subarray(0, 100)]));
   await seen(() => messages.length === 1 && reserved > 0);
@@ -93,7 +93,7 @@ test('the beginning of a message in the last piece of another one is reserved', 
   expect(reserved).toBe(0);
 });
 
-test('where there is no memory it says so once, and frees what it has when the socket closes', async () => {
+test("without free memory the failure is reported once, and the socket's memory is freed when it closes", async () => {
   most = 20_000;
   const bytes = frame(60_000);
   send(bytes.subarray(0, 10_000));
@@ -110,7 +110,7 @@ test.each([
   ['is too long', [frame(60_000, 1, false), ...Array.from({ length: 20 }, () => frame(60_000, 0, false))]],
   ['has a frame that cannot be read', [frame(60_000, 1, false), frame(10_000, 3)]],
 ])(
-  'a message that %s reserves nothing after its refusal, however much of it comes',
+  'a message that %s reserves nothing after its refusal, however much more arrives',
   async (_what, frames) => {
     most = 1_100_000;
     let errors = 0;
@@ -129,7 +129,7 @@ test.each([
   },
 );
 
-test('a message in very small pieces is refused as one in very many frames, and the refusal names both', async () => {
+test('a message in very small chunks is refused like one in very many frames, and the refusal names both causes', async () => {
   const tell = vi.fn();
   watchExcess(holder, tell);
   holder.on('error', () => {});

@@ -34,7 +34,7 @@ const four = { instances: [{ prompt: 'x' }] };
 /** Far above the input of a call here at $10 for a million tokens: its 100 bytes and the 256 that OpenAI may add. */
 const INPUT = 5_000;
 
-describe('each published price, by vendor, endpoint and model', () => {
+describe('each published unit price, by vendor, endpoint and model', () => {
   // $40, $8 and $30 for a million output tokens.
   test.each([
     ['openai', IMAGES, draw('gpt-image-1', square('low')), 272 * 40],
@@ -43,7 +43,7 @@ describe('each published price, by vendor, endpoint and model', () => {
     ['openai', IMAGES, draw('gpt-image-1-mini', square('medium')), 1_056 * 8],
     ['openai', IMAGES, draw('gpt-image-2', square('high')), 211_000],
     ['openai', IMAGES, draw('gpt-image-2-2026-04-21', square('low')), 6_000],
-  ])('%s %s %j holds $0.000001 × %i for its image, and its input', (id, path, body, microusd) => {
+  ])('%s %s %j holds $0.000001 × %i for its image, plus its input', (id, path, body, microusd) => {
     const hold = holdOf(id, path, body);
     expect(hold).toBeGreaterThan(microusd);
     expect(hold).toBeLessThan(microusd + INPUT);
@@ -76,12 +76,12 @@ describe('each published price, by vendor, endpoint and model', () => {
     ['xai', IMAGES, draw('grok-imagine-image'), 'price_unknown'],
     ['google', predict('gemini-2.5-flash'), four, 'cost_unbounded'],
     ['together', IMAGES, draw('black-forest-labs/FLUX.1-schnell'), 'cost_unbounded'],
-  ])('%s %s %j has none: %s', (id, path, body, code) => {
+  ])('%s %s %j has no bound: %s', (id, path, body, code) => {
     expect(holdOf(id, path, body)).toBe(code);
   });
 });
 
-test("the operator's prices for images and characters bound what no vendor's page does", () => {
+test("the operator's prices for images and characters bound calls that no vendor's page prices", () => {
   const prices = {
     xai: { pricing: { 'grok-imagine-image': { images: 20_000 } } },
     groq: { pricing: { 'acme-speech': { characters: 25 } } },
@@ -91,7 +91,7 @@ test("the operator's prices for images and characters bound what no vendor's pag
   expect(holdOf('groq', '/openai/v1/audio/speech', say('acme-speech'), providers)).toBe(25_000);
 });
 
-test('a server that speaks the API of another provider has none of its prices', () => {
+test("a server with the API of another provider has none of that provider's prices", () => {
   const file = JSON.stringify({ mine: { extends: 'openai', base_url: 'https://api.mine.example' } });
   expect(holdOf('mine', SPEECH, say('tts-1'), loadProviders(file))).toBe('price_unknown');
 });

@@ -40,7 +40,7 @@ const CALLS: readonly [provider: string, path: string, body: JsonObject][] = [
 ];
 
 describe('a large body of a call without limits', () => {
-  test.each(CALLS)('of %s on %s is planned as one that is parsed whole', (id, path, body) => {
+  test.each(CALLS)('of %s on %s is planned like one that is parsed whole', (id, path, body) => {
     const provider = providers.get(id);
     if (!provider) throw new Error(id);
     const text = JSON.stringify(body);
@@ -79,7 +79,7 @@ describe('a large body of a call without limits', () => {
     expect(read(text.padEnd(20_000, ' '))?.json).toBeUndefined();
   });
 
-  test('has the value of each short member, and is written as it came with the members that are added', () => {
+  test('has the value of each short member, and is sent unchanged except for the members that are added', () => {
     const value = fc.oneof(fc.jsonValue(), fc.constant(LONG), fc.constant([{ text: LONG }]));
     const name = fc.oneof(
       fc.string({ maxLength: 8 }),

@@ -32,7 +32,7 @@ test.each([
   expect(address(link)).toBe(expected);
 });
 
-test('the way between two addresses is right from the contents, from a folder and from a folder in it', () => {
+test('the relative path between two pages is right from the contents, from a folder and from a subfolder', () => {
   expect(relative('', 'guides/a')).toBe('guides/a');
   expect(relative('', '')).toBe('./');
   expect(relative('quickstart', '')).toBe('./');
@@ -40,7 +40,7 @@ test('the way between two addresses is right from the contents, from a folder an
   expect(relative('guides/clients/x', 'guides/a')).toBe('../a');
 });
 
-test('HTML in a page is shown as text, a comment is left out, and a link of a script has no address', async () => {
+test('HTML in a page is shown as text, a comment is omitted, and a javascript: link has no address', async () => {
   const { html } = await render(
     '# T\n\n<!-- made -->\n\n<script>alert(1)</script>\n\na <img src=x onerror=alert(1)> <b>b</b>\n\n[c](javascript:alert(1)) ![d](x:y) `<i>`\n\n```html\n<u>\n```\n\n| <s> |\n| --- |\n| <script> |\n',
   );
@@ -49,13 +49,13 @@ test('HTML in a page is shown as text, a comment is left out, and a link of a sc
   expect(html).toContain('<p>c d <code>&lt;i&gt;</code></p>');
 });
 
-test('an attribute cannot be ended by what a page says', async () => {
+test('text of a page cannot end an attribute', async () => {
   const { html } = await render('# T\n\n[a](https://example.com/"x) ![a"b](../images/c.png)\n');
   expect(html).toContain('href="https://example.com/&quot;x"');
   expect(html).toContain('alt="a&quot;b"');
 });
 
-test('headings have the anchors of GitHub, and lead to themselves', async () => {
+test("headings have GitHub's anchors, and link to themselves", async () => {
   const { html, headings, title } = await render('# A `b`\n\n## C: d, e\n\n### C: d, e\n\n## [F](a.md)\n');
   expect(title).toBe('A b');
   expect(headings).toEqual([
@@ -69,7 +69,7 @@ test('headings have the anchors of GitHub, and lead to themselves', async () => 
 
 const fence = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\`\n`;
 
-test('programs that follow each other in other languages are tabs; others are not', async () => {
+test('consecutive code blocks in different languages become tabs, and others do not', async () => {
   const three =
     fence('bash', 'curl x') + fence('python', 'print(1)') + fence('ts', 'run()') + fence('json', '{}');
   const { html } = await render(`# T\n\n${three}`);
@@ -87,13 +87,13 @@ test('programs that follow each other in other languages are tabs; others are no
     expect((await render(`# T\n\n${other}`)).html).not.toContain('tabs');
 });
 
-test('a wide table is in a box that scrolls', async () => {
+test('a wide table scrolls in its own box', async () => {
   const { html } = await render('# T\n\n| a | b |\n| - | - |\n| `c` | [d](a.md) |\n');
   expect(html).toContain('<div class="wide"><table><thead><tr><th>a</th><th>b</th></tr></thead>');
   expect(html).toContain('<tr><td><code>c</code></td><td><a href="a">d</a></td></tr>');
 });
 
-test('the text of a section is plain, and its code is at its end', async () => {
+test('the text of a section is plain, with its code at the end', async () => {
   const page = `# T\n\nSee [a *b*](a.md).\n\n${fence('sh', 'ls -l')}\n- c\n- \`d\`\n\n## U & V\n\n| e | f |\n| - | - |\n| g | h |\n`;
   expect(await sectionsOf(page)).toEqual([
     { heading: { id: 't', depth: 1, text: 'T' }, text: 'See a b. c d ls -l' },
@@ -101,7 +101,7 @@ test('the text of a section is plain, and its code is at its end', async () => {
   ]);
 });
 
-test('links of Markdown are rewritten outside of code', () => {
+test('links in Markdown are rewritten, except in code', () => {
   const page =
     'A [`b`](../reference/b.md) and [c\nd](none.md), `[e](a.md)`, ![f](none.png).\n\n```\n[g](a.md)\n```\n';
   expect(withLinks(page, address)).toBe(

@@ -43,7 +43,7 @@ beforeAll(async () => {
   }
 });
 
-test('every page of docs, and those of the repository that readers need, can be reached from the contents', () => {
+test('every page in docs, and every other page that readers need, is linked from the contents', () => {
   const files = ['guides', 'reference', 'adr'].flatMap((folder) =>
     readdirSync(new URL(`../../../docs/${folder}`, import.meta.url), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.md'))
@@ -53,7 +53,7 @@ test('every page of docs, and those of the repository that readers need, can be 
   expect([...pages.keys()].sort()).toEqual(routes.map((route) => `${ORIGIN}/docs/${route}`).sort());
 });
 
-test('every link of every page leads to an answer, and to a heading that is there', async () => {
+test('every link of every page leads to an existing page and heading', async () => {
   const statuses = new Map<string, number>();
   const dead: string[] = [];
   for (const [from, html] of pages)
@@ -70,7 +70,7 @@ test('every link of every page leads to an answer, and to a heading that is ther
   expect(statuses.size).toBeGreaterThan(150);
 });
 
-test('every page names the one before it, the one after it, and its Markdown, and is in its own navigation', async () => {
+test('every page links to the previous page, the next page and its Markdown, and is in its own navigation', async () => {
   const order = ['/docs/'];
   for (;;) {
     const at = `${ORIGIN}${order.at(-1)}`;
@@ -94,7 +94,7 @@ test('every page names the one before it, the one after it, and its Markdown, an
   expect(order).toHaveLength(pages.size);
 });
 
-test('the groups of the navigation are those of the contents', () => {
+test('the groups of the navigation equal those of the contents', () => {
   const html = pages.get(`${ORIGIN}/docs/guides/revoke-a-url`) ?? '';
   const nav = /<nav class="pages"[\s\S]*?<\/nav>/.exec(html)?.[0] ?? '';
   expect(Array.from(nav.matchAll(/<summary>([^<]*)/g), ([, name]) => name)).toEqual([
@@ -108,7 +108,7 @@ test('the groups of the navigation are those of the contents', () => {
 describe('a page', () => {
   const GUIDE = '/docs/guides/console';
 
-  test('needs no script: it has none in it, no style in it, and nothing of another server', async () => {
+  test('needs no script: it has no inline script or style, and nothing from another server', async () => {
     for (const [address, html] of pages) {
       expect(html.match(/<script/g), address).toEqual(['<script']);
       expect(html, address).not.toMatch(/<style|<iframe|<form|\son\w+=|\sstyle=|javascript:/);
@@ -123,7 +123,7 @@ describe('a page', () => {
     }
   });
 
-  test('has a policy that allows files of the issuer alone', async () => {
+  test('has a content security policy that allows only files of the issuer', async () => {
     const { headers } = await ask(GUIDE);
     expect(headers.get('content-security-policy')).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -131,7 +131,7 @@ describe('a page', () => {
     expect(headers.has('set-cookie')).toBe(false);
   });
 
-  test('keeps the place of its pictures, and names them', () => {
+  test('reserves the space of its images, and names them', () => {
     const pictures = pages.get(ORIGIN + GUIDE)?.match(/<img [^>]*>/g) ?? [];
     expect(pictures.length).toBeGreaterThan(5);
     for (const each of pictures)
@@ -140,7 +140,7 @@ describe('a page', () => {
       );
   });
 
-  test('is asked for again, and is not sent again while it is the same', async () => {
+  test('is revalidated, and is not sent again while it is unchanged', async () => {
     const first = await ask(GUIDE);
     const etag = first.headers.get('etag') ?? '';
     expect(first.headers.get('cache-control')).toBe('no-cache');
@@ -162,7 +162,7 @@ describe('a page', () => {
     expect(await new Response(unzipped).text()).toBe(await plain.text());
   });
 
-  test('has style and script under names that change with them, so that browsers keep them', async () => {
+  test('links style and script by names that change with their content, so that browsers cache them', async () => {
     const links = linksIn(pages.get(ORIGIN + GUIDE) ?? '').filter((link) => /\.(css|js|svg)$/.test(link));
     expect(links).toHaveLength(3);
     for (const link of links) {
@@ -183,13 +183,13 @@ describe('a page', () => {
     '/docs/constructor',
     '/docs/../llms.txt/x',
     '/docs/README.md',
-  ])('%s is no page', async (path) => {
+  ])('%s is not a page', async (path) => {
     expect((await ask(path)).status).toBe(404);
   });
 });
 
 describe('for agents', () => {
-  test('llms.txt lists every page with its Markdown, and the OpenAPI document', async () => {
+  test('llms.txt lists the Markdown of every page, and the OpenAPI document', async () => {
     const text = await (await ask('/llms.txt')).text();
     expect(text).toMatch(/^# Presign\n\n> Presign issues [^\n]+\n\n## Start\n/);
     const links = Array.from(text.matchAll(/^- \[[^\]]+\]\(([^)]+)\): \S/gm), ([, link = '']) => link);
@@ -198,7 +198,7 @@ describe('for agents', () => {
     for (const link of others) expect([link, (await ask(link)).status]).toEqual([link, 200]);
   });
 
-  test('the Markdown of a page leads to Markdown, the OpenAPI document, pictures and other sites alone', async () => {
+  test('the Markdown of a page links only to Markdown, the OpenAPI document, images and other sites', async () => {
     let checked = 0;
     for (const address of pages.keys()) {
       const own = address.endsWith('/') ? `${address}index.md` : `${address}.md`;
@@ -214,7 +214,7 @@ describe('for agents', () => {
     expect(checked).toBeGreaterThan(300);
   });
 
-  test('llms-full.txt has every page, below its address', async () => {
+  test('llms-full.txt contains every page, below its address', async () => {
     const text = await (await ask('/llms-full.txt')).text();
     const addresses = Array.from(text.matchAll(/^<!-- (https:\S+) -->$/gm), ([, address]) => address);
     const wanted = [...pages.keys()]
@@ -225,7 +225,7 @@ describe('for agents', () => {
   });
 });
 
-test('the search has the sections of all pages as plain text, each with an anchor that is there', async () => {
+test('the search index has the sections of all pages as plain text, each with an existing anchor', async () => {
   const answer = await ask('/docs/search.json');
   expect(answer.headers.get('content-type')).toBe('application/json');
   const index = (await answer.json()) as SearchIndex;

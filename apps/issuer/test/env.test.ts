@@ -65,17 +65,20 @@ function problemOf(environment: Partial<Record<string, string | undefined>>): st
   }
 }
 
-test.each(bad)('%s, %s: one line names it and shows an example, never its value', (name, _what, value) => {
-  const problem = problemOf({ ...good, [name]: value });
-  expect(problem.split('\n')).toHaveLength(1);
-  expect(problem).toMatch(new RegExp(`^${name}\\b.* for example `));
-  const { example } = VARIABLES[name];
-  if (!problem.startsWith('PROVIDERS_FILE:')) expect(problem).toContain(`for example ${name}=${example}`);
-  const shown = problem.replaceAll(example, '');
-  for (const secret of [value, MARK, signing]) if (secret) expect(shown).not.toContain(secret);
-});
+test.each(bad)(
+  'for %s, %s the error is one line that names the variable and shows an example, never its value',
+  (name, _what, value) => {
+    const problem = problemOf({ ...good, [name]: value });
+    expect(problem.split('\n')).toHaveLength(1);
+    expect(problem).toMatch(new RegExp(`^${name}\\b.* for example `));
+    const { example } = VARIABLES[name];
+    if (!problem.startsWith('PROVIDERS_FILE:')) expect(problem).toContain(`for example ${name}=${example}`);
+    const shown = problem.replaceAll(example, '');
+    for (const secret of [value, MARK, signing]) if (secret) expect(shown).not.toContain(secret);
+  },
+);
 
-test('what is left out has the documented default', () => {
+test('an unset variable has the documented default', () => {
   expect(readIssuerEnv(good)).toMatchObject({
     port: 8787,
     issuerUrl: 'http://localhost:8787',

@@ -17,14 +17,14 @@ describe('failed sign-ins', () => {
     ['2001:db8::7', '2001:db8:0:0:1::', true],
     ['::1', '::2', true],
     ['2001:db8::7', '192.0.2.7', false],
-  ])('of %s are those of %s, too: %s', (one, other, isSame) => {
+  ])('from %s count together with those from %s: %s', (one, other, isSame) => {
     const count = countFailedSignIns(() => 0);
     failAll(count, one);
     if (isSame) expect(() => count(other)).toThrow(RefusedError);
     else expect(() => count(other)).not.toThrow();
   });
 
-  test('are remembered of 10,000 addresses, those that failed last', () => {
+  test('are remembered for the 10,000 addresses that failed last', () => {
     const count = countFailedSignIns(() => 0);
     for (const address of ['first', 'second']) failAll(count, address);
     expect(() => count('first')).toThrow(RefusedError);

@@ -10,7 +10,7 @@ const of = (accountId: string, { signal } = new AbortController()) =>
     req: { raw: new Request('http://issuer.example', { signal }) },
   }) as unknown as Parameters<ReturnType<typeof inTurn>>[0];
 
-test('an account with many reports leaves a turn for the report of another one', async () => {
+test("an account with many reports leaves a turn for another account's report", async () => {
   const take = inTurn();
   const begun: string[] = [];
   const ends: (() => void)[] = [];
@@ -31,7 +31,7 @@ test('an account with many reports leaves a turn for the report of another one',
   expect(begun.join('')).toBe('aabacacaa');
 });
 
-test('an account that may read one at a time leaves all other turns to others', async () => {
+test('an account that may run one report at a time leaves all other turns to others', async () => {
   const take = inTurn(8_000, 1);
   const begun: string[] = [];
   const ends: (() => void)[] = [];
@@ -51,7 +51,7 @@ test('an account that may read one at a time leaves all other turns to others', 
   expect(begun.join('')).toBe('abcaca');
 });
 
-test('a caller that leaves while it waits gives its place up, and is no outage', async () => {
+test('a caller that disconnects while it waits frees its place, and this is not reported as an outage', async () => {
   const take = inTurn(8_000, 1);
   const ends: (() => void)[] = [];
   const busy = take(of('a'), () => new Promise<void>((resolve) => ends.push(resolve)));
@@ -68,7 +68,7 @@ test('a caller that leaves while it waits gives its place up, and is no outage',
   await expect(take(of('b', gone), async () => expect.unreachable())).rejects.toThrow(CallerLeft);
 });
 
-test('a request learns whether another account waits for its turn', async () => {
+test('a request knows whether another account waits for its turn', async () => {
   const take = inTurn(8_000, 1);
   const ends: (() => void)[] = [];
   const asks: (() => boolean)[] = [];
@@ -90,7 +90,7 @@ test('a request learns whether another account waits for its turn', async () => 
   await Promise.all([...first, fourth]);
 });
 
-test('requests of many kinds leave a connection of the pool for issuing, and those of one account leave turns', async () => {
+test('many kinds of requests leave a database connection for issuing, and those of one account leave turns for others', async () => {
   const kinds = Array.from({ length: 10 }, () => inTurn());
   const begun: string[] = [];
   const ends: (() => void)[] = [];
@@ -115,7 +115,7 @@ test('requests of many kinds leave a connection of the pool for issuing, and tho
   await Promise.all(asked);
 });
 
-test('between its queries a request learns that its caller has left, or has had its answer', async () => {
+test('between its queries a request detects that its caller has left or has its answer', async () => {
   let error: unknown;
   const read = async ({ goOn }: Turn) => {
     try {

@@ -15,8 +15,8 @@ const times = { nowMs: 9, restMs: 0 };
 const shown = (turns: ReturnType<typeof judge>['turns']) =>
   turns.map(({ type, reading }) => [type, reading?.window, reading?.value]);
 
-describe('a firing that ends has the figure of the window', () => {
-  test('that is over, if the condition holds in the next one, too', () => {
+describe('an alert firing that ends has the figure of the window', () => {
+  test('that is over, even if the condition also holds in the next one', () => {
     const { turns } = judge(firing, { past: [of(1, 30)], present: of(2, 12) }, times);
     expect(shown(turns)).toEqual([
       ['resolved', 1, 30],
@@ -24,7 +24,7 @@ describe('a firing that ends has the figure of the window', () => {
     ]);
   });
 
-  test('in which the condition held no more, although it holds again in a later one', () => {
+  test('in which the condition stopped holding, even if it holds again in a later one', () => {
     const { turns } = judge(firing, { past: [of(1, 30), of(2, 4)], present: of(3, 12) }, times);
     expect(shown(turns)).toEqual([
       ['resolved', 2, 4],

@@ -12,7 +12,7 @@ const print = () =>
     .split('\n')
     .map((line) => line.split(/=(.*)/s, 2) as [string, string]);
 
-test('prints all that compose.yaml must be given, and every value is a new one', () => {
+test('prints every secret that compose.yaml needs, and each value is new', () => {
   const secrets = [...compose.matchAll(/file: .*\/([A-Z_]+)$/gm)].map(([, name]) => name);
   expect(secrets).toContain('POSTGRES_PASSWORD');
   // secrets.sh makes the address from the password. The keys of a bucket are its operator's.

@@ -24,7 +24,7 @@ const endsWithin = (ms: number, pumped: Promise<void>) =>
     new Promise((resolve) => setTimeout(resolve, ms, 'open')),
   ]);
 
-test('an answer whose caller reads nothing ends once others wait for what it keeps, and not before', async () => {
+test('a stalled download ends once others wait for its place, and not before', async () => {
   let isWanted = false;
   const patience = { wantedMs: 300, isWanted: () => isWanted };
   const pumped = pump({ writable: stalled(), outgoing }, endless(), patience);
@@ -33,7 +33,7 @@ test('an answer whose caller reads nothing ends once others wait for what it kee
   expect(await endsWithin(5_000, pumped)).toBe('broken off');
 });
 
-test('an answer that is read goes on, however many wait', async () => {
+test('a download that is read continues, however many wait', async () => {
   let count = 0;
   async function* some() {
     // The time in which a text is made does not count.
@@ -47,7 +47,7 @@ test('an answer that is read goes on, however many wait', async () => {
   expect(await endsWithin(10_000, pumped)).toBe('whole');
 });
 
-describe('an answer that breaks off', () => {
+describe('a download that fails', () => {
   let close = () => {};
   afterEach(() => {
     close();
@@ -72,7 +72,7 @@ describe('an answer that breaks off', () => {
     ['because the second text fails at once', failingAtOnce, {}, 'select secret'],
     ['because its caller reads too slowly', large, { eachMs: 300 }, 'the caller reads too slowly'],
   ] as const)(
-    '%s closes its connection, and nothing is printed',
+    '%s closes its connection, and prints nothing',
     async (_why, texts, patience: Patience, why) => {
       const printed = (['log', 'info', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name));
       let broken: unknown;

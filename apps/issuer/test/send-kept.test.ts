@@ -28,7 +28,7 @@ test.each(['', 'identity', 'br', 'gzip;q=0', 'gzip; q=0.000, br'])(
   },
 );
 
-test('HEAD has the headers alone', async () => {
+test('HEAD returns the headers alone', async () => {
   const answer = await ask('identity', 'HEAD');
   expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
     200,
@@ -37,7 +37,7 @@ test('HEAD has the headers alone', async () => {
   ]);
 });
 
-test('a text that could not be made is made at the next request', async () => {
+test('a text that failed to build is built at the next request', async () => {
   let tries = 0;
   const make = onceMade(async () => {
     if (++tries === 1) throw new Error('too many open files');

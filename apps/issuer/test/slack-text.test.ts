@@ -19,7 +19,7 @@ const fired = (name: string) =>
   });
 
 test.each([['\n'], ['\r\n'], ['\u2028'], ['\u0085'], ['\0\t']])(
-  'a name with %j stays in one line, and looks like no other message',
+  'a name with %j stays on one line, and cannot imitate another message',
   (breaks) => {
     expect(JSON.parse(slackBody(fired(`Spend${breaks}Resolved: all`)))).toEqual({
       text: 'Fired: Spend Resolved: all. Spend of the day: $50.01 (alert at $50.00).',
@@ -31,6 +31,6 @@ test.each([
   ['an event of another version', '{"type": "alert.paused", "data": {}}', 'alert.paused'],
   ['a known type with other fields', '{"type": "alert.fired", "data": {"name": 1}}', 'alert.fired'],
   ['no type', '{}', 'An event.'],
-])('%s is posted by its type', (_what, payload, text) => {
+])('%s is posted with the text of its type', (_what, payload, text) => {
   expect(JSON.parse(slackBody(payload))).toEqual({ text });
 });

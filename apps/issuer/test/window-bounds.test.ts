@@ -80,11 +80,11 @@ describe('windows of budgets', () => {
     expect(starts(of, at, expected.length)).toEqual(expected);
   });
 
-  test('of a lifetime is one, without an end', () => {
+  test('for a lifetime are a single window without an end', () => {
     expect([...windowsFrom(calendar('lifetime'), Date.now())]).toEqual([{ startsMs: 0, endsMs: undefined }]);
   });
 
-  test('have no gaps and no overlaps, and the first one contains the moment, in any zone, from any anchor', () => {
+  test('have no gaps or overlaps, and the first contains the given moment, in any zone, from any anchor', () => {
     const zones = Intl.supportedValuesOf('timeZone');
     const moment = fc.integer({ min: Date.parse('1990-01-01'), max: Date.parse('2060-01-01') });
     fc.assert(
