@@ -38,14 +38,14 @@ function reopen(): string[] {
   return words;
 }
 
-test('entries are there again in their order, after any number of starts', () => {
+test('entries are restored in order after any number of restarts', () => {
   write('one', 'zwei', 'три\n');
   expect(reopen()).toEqual(['one', 'zwei', 'три\n']);
   write('four');
   expect(reopen()).toEqual(['one', 'zwei', 'три\n', 'four']);
 });
 
-test('a last line cut short at any byte is dropped, and all lines before it are kept', () => {
+test('a last line cut at any byte is dropped, and all earlier lines are kept', () => {
   const whole = write('one', 'two');
   const lastLine = whole.lastIndexOf('\n', whole.length - 2) + 1;
   for (let length = lastLine; length < whole.length; length += 1) {
@@ -79,7 +79,7 @@ test('a line removed, doubled or moved stops the start', () => {
   }
 });
 
-test('a snapshot that lost its end stops the start, as it was whole when the file got its name', () => {
+test('a snapshot with a missing end stops the start, because a snapshot is complete before it gets its name', () => {
   write('one', 'two');
   reopen();
   const snapshot = readFileSync(file);
@@ -87,7 +87,7 @@ test('a snapshot that lost its end stops the start, as it was whole when the fil
   expect(open).toThrow('is damaged at line 3');
 });
 
-test('a file of another version is refused and left as it is', () => {
+test('a file of another version is refused and left unchanged', () => {
   const { log } = open();
   log.close();
   const body = readFileSync(file, 'utf8').replace('"version":1', '"version":2').slice(9, -1);
@@ -95,13 +95,13 @@ test('a file of another version is refused and left as it is', () => {
   expect(open).toThrow('was written by another version');
 });
 
-test('a rewrite that was cut off leaves the old file in force', () => {
+test('an interrupted rewrite leaves the old file in use', () => {
   write('one', 'two');
   writeFileSync(`${file}.new`, 'half a snapsh');
   expect(reopen()).toEqual(['one', 'two']);
 });
 
-test('the log is rewritten above its limit, and never again and again for live data above it', () => {
+test('the log is rewritten above its size limit, and live data above it does not cause repeated rewrites', () => {
   let words: string[] = [];
   const state = { replay: () => {}, snapshot: () => [...words] };
   const log = new AppendLog<string>(file, state, 1_000);

@@ -9,7 +9,7 @@ import { kill, runProgram } from './programs/run-program.ts';
 
 const SLOW_START_MS = 60_000;
 
-test('without a folder it is a Postgres in memory, whose transactions stay apart whatever their size', {
+test('without a folder Postgres runs in memory, and its transactions stay separate whatever their size', {
   timeout: SLOW_START_MS,
 }, async () => {
   const { db, close } = await startEmbeddedPostgres(undefined);
@@ -31,7 +31,7 @@ test('without a folder it is a Postgres in memory, whose transactions stay apart
   await close();
 });
 
-test('after kill -9 what was committed is there, and nothing else', { timeout: SLOW_START_MS }, async () => {
+test('after kill -9 exactly the committed data is there', { timeout: SLOW_START_MS }, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
   const folder = join(dir, 'made', 'by-it');
   const { child } = await runProgram('hold-postgres.ts', folder);

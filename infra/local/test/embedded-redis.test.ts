@@ -80,7 +80,7 @@ test('keys of every type, their expiry and their bytes are the same after a rest
 
 const ROUNDS = process.env.TEST_ALL ? 80 : 20;
 
-test('any run of changes is restored exactly, whether or not the log was rewritten meanwhile', async () => {
+test('any sequence of changes is restored exactly, whether or not the log was rewritten', async () => {
   const random = randomFrom(7);
   for (let round = 0; round < ROUNDS; round += 1) {
     const { engine, client } = await start({ dir, compactAboveBytes: random(2) * 1_000_000 + 2_000 });
@@ -136,7 +136,7 @@ function randomFrom(seed: number): (below: number) => number {
   };
 }
 
-test('stream ids go on rising after a restart, also when the stream was trimmed to nothing', async () => {
+test('stream ids keep rising after a restart, even if the stream was trimmed to nothing', async () => {
   const { engine, client } = await start();
   const future = `${Date.now() + 3_600_000}-5`;
   await client.xadd('{p}s', future, 'f', 'v');
@@ -164,7 +164,7 @@ redis.call('ZADD', KEYS[2], n, 'n')
 redis.call('XADD', KEYS[3], '*', 'n', n)
 return n`;
 
-test('after kill -9 every answered script is there in full, and none in part', async () => {
+test('after kill -9 every answered script has all its changes, and no script has a part of them', async () => {
   for (const killAfter of process.env.TEST_ALL ? [1, 60, 140] : [1, 140]) {
     const { child, said: url } = await runProgram('hold-redis.ts', dir);
     const client = connectTo(url);
@@ -191,7 +191,7 @@ test('after kill -9 every answered script is there in full, and none in part', a
 
 const STEP = process.env.TEST_ALL ? 1 : 11;
 
-test('a log cut off within a script holds all of that script or nothing of it', async () => {
+test('a log cut off within a script restores all of that script or nothing of it', async () => {
   const { engine, client } = await start();
   const file = join(dir, 'redis.log');
   await client.eval(SCRIPT, 3, '{p}h', '{p}z', '{p}s');
@@ -218,7 +218,7 @@ test('a damaged log stops the start with an error that names it', async () => {
   await expect(startEmbeddedRedis({ dir })).rejects.toThrow(`${join(dir, 'redis.log')} is damaged at line 1`);
 });
 
-test('when the log cannot be written, the change is not answered as made and nothing more is taken', async () => {
+test('if the log cannot be written, the change is not acknowledged and further commands are refused', async () => {
   const { client } = await start({ dir, compactAboveBytes: 1_000 });
   await client.set('{p}a', '1');
   rmSync(dir, { recursive: true });
@@ -234,7 +234,7 @@ test('the log stays small when one key is changed again and again', async () => 
   expect(statSync(join(dir, 'redis.log')).size).toBeLessThanOrEqual(10_000);
 });
 
-test('it is reached on 127.0.0.1 alone, and only with its password', async () => {
+test('it listens on 127.0.0.1 alone, and needs its password', async () => {
   const { engine } = await start({});
   const others = Object.values(networkInterfaces()).flatMap((addresses = []) =>
     addresses.map(({ address }) => address),
@@ -256,12 +256,12 @@ function connecting(port: number, host: string): Promise<void> {
   });
 }
 
-test('a port that is taken fails the start', async () => {
+test('a port in use fails the start', async () => {
   const { engine } = await start({});
   await expect(startEmbeddedRedis({ port: engine.port })).rejects.toThrow('EADDRINUSE');
 });
 
-test('close ends connected clients and frees the port', async () => {
+test('close disconnects clients and frees the port', async () => {
   const { engine, client } = await start({});
   await client.ping();
   await engine.close();

@@ -30,7 +30,7 @@ test('a second process is refused with an error that names the folder', async ()
   expect((await hold()).said).toContain(`${dir} is in use`);
 });
 
-test('a second call in the same process is refused, and granted after release', async () => {
+test('a second lock in the same process is refused, and succeeds after the release', async () => {
   const lock = await lockFolder(dir);
   await expect(lockFolder(dir)).rejects.toThrow('is in use');
   await lock.release();
@@ -38,7 +38,7 @@ test('a second call in the same process is refused, and granted after release', 
   expect(readdirSync(dir)).toEqual([]);
 });
 
-test('after kill -9 of the holder the folder is free, again and again, and nothing is left lying', async () => {
+test('after kill -9 of the holder the folder is free each time, and no file is left behind', async () => {
   for (let i = 0; i < 3; i += 1) {
     const { child, said } = await hold();
     expect(said).toBe('held');
@@ -48,7 +48,7 @@ test('after kill -9 of the holder the folder is free, again and again, and nothi
   expect(readdirSync(dir)).toEqual([]);
 });
 
-test('of many at once exactly one gets it, also where a dead holder left its socket', async () => {
+test('of many simultaneous attempts exactly one gets the lock, even if a dead holder left its socket', async () => {
   const { child } = await hold();
   await kill(child);
   for (let round = 0; round < 20; round += 1) {
@@ -59,14 +59,14 @@ test('of many at once exactly one gets it, also where a dead holder left its soc
   }
 });
 
-test('of several processes started at once exactly one gets it', async () => {
+test('of several processes started at once exactly one gets the lock', async () => {
   const { child } = await hold();
   await kill(child);
   const all = await Promise.all(Array.from({ length: 4 }, () => hold()));
   expect(all.filter(({ said }) => said === 'held')).toHaveLength(1);
 });
 
-test('a folder under another name is the same folder', async () => {
+test('a folder under another name is locked as the same folder', async () => {
   symlinkSync(dir, `${dir}-link`);
   try {
     const lock = await lockFolder(dir);
@@ -77,7 +77,7 @@ test('a folder under another name is the same folder', async () => {
   }
 });
 
-test('a folder whose path is too long for a socket is locked as well, under any name', async () => {
+test('a folder whose path is too long for a socket is locked too, under any name', async () => {
   const deep = join(dir, 'a-rather-long-name-'.repeat(5), 'and-another-one-'.repeat(5));
   mkdirSync(deep, { recursive: true });
   const { child, said } = await hold(deep);
@@ -89,13 +89,13 @@ test('a folder whose path is too long for a socket is locked as well, under any 
   await (await lockFolder(deep)).release();
 });
 
-test('a stopped holder still holds', async () => {
+test('a suspended process keeps its lock', async () => {
   const { child } = await hold();
   child.kill('SIGSTOP');
   await expect(lockFolder(dir)).rejects.toThrow('is in use');
 });
 
-test('a missing folder is made', async () => {
+test('a missing folder is created', async () => {
   const lock = await lockFolder(join(dir, 'new', 'data'));
   await expect(lockFolder(join(dir, 'new', 'data'))).rejects.toThrow('is in use');
   await lock.release();

@@ -26,7 +26,7 @@ async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return all;
 }
 
-test('a chat completion repeats the question, and its usage is 4 bytes a token', async () => {
+test('a chat completion repeats the question, and its usage is one token for 4 bytes', async () => {
   const answer = await openai.chat.completions.create({ model: 'sandbox-1', messages: ASKED });
   expect(answer.choices[0]).toMatchObject({
     finish_reason: 'stop',
@@ -39,7 +39,7 @@ test('a chat completion repeats the question, and its usage is 4 bytes a token',
   });
 });
 
-test('a chat stream arrives in several chunks that make up the plain answer', async () => {
+test('the chunks of a chat stream add up to the plain answer', async () => {
   const stream = await openai.chat.completions.create({ model: 'sandbox-1', messages: ASKED, stream: true });
   const chunks = await collect(stream);
   const deltas = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').filter(Boolean);
@@ -49,7 +49,7 @@ test('a chat stream arrives in several chunks that make up the plain answer', as
   expect(chunks.every((chunk) => chunk.usage === undefined)).toBe(true);
 });
 
-test('include_usage adds a last chunk without choices, the same usage as of the plain answer', async () => {
+test('include_usage adds a last chunk without choices and with the usage of the plain answer', async () => {
   const stream = await openai.chat.completions.create({
     model: 'sandbox-1',
     messages: ASKED,
@@ -64,7 +64,7 @@ test('include_usage adds a last chunk without choices, the same usage as of the 
   expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
 });
 
-test('either maximum of a chat completion cuts the answer and says so', async () => {
+test('either maximum of a chat completion cuts the answer, and the answer says so', async () => {
   for (const maximum of [{ max_tokens: 2 }, { max_completion_tokens: 2 }]) {
     const answer = await openai.chat.completions.create({ model: 'sandbox-1', messages: ASKED, ...maximum });
     expect(answer.choices[0]).toMatchObject({
@@ -88,7 +88,7 @@ test('a cut never falls inside a character', async () => {
   }
 });
 
-test('a response comes plain and as the stream of events that ends in the same', async () => {
+test('a response arrives plain or as a stream of events, with the same result', async () => {
   const request = { model: 'sandbox-1', input: QUESTION };
   const plain = await openai.responses.create(request);
   expect(plain).toMatchObject({ status: 'completed', output_text: REPLY });
@@ -123,7 +123,7 @@ test('embeddings are the same for the same text, in both encodings', async () =>
   expect([...new Float32Array(bytes.buffer)]).toEqual(floats.data[0]?.embedding.map(Math.fround));
 });
 
-test('a message repeats the question, and its usage is 4 bytes a token, the system prompt included', async () => {
+test('a message repeats the question, and its usage is one token for 4 bytes, including the system prompt', async () => {
   const answer = await anthropic.messages.create({
     model: 'sandbox-1',
     max_tokens: 500,
@@ -152,7 +152,7 @@ test('a message stream adds up to the plain answer, its usage and its stop reaso
   ]);
 });
 
-test('tokens of a message are counted without an answer', async () => {
+test('the token count of a message is returned without an answer', async () => {
   const { input_tokens } = await anthropic.messages.countTokens({ model: 'sandbox-1', messages: ASKED });
   expect(input_tokens).toBe(3);
 });
@@ -163,7 +163,7 @@ test('both SDKs list the models', async () => {
   expect((await collect(anthropic.models.list())).map(({ id }) => id)).toEqual(expected);
 });
 
-test('one model is always overloaded, in the shape of each provider', async () => {
+test('one model is always overloaded, with the error format of each provider', async () => {
   const asked = { model: 'sandbox-overloaded', messages: ASKED };
   await expect(openai.chat.completions.create(asked, { maxRetries: 0 })).rejects.toMatchObject({
     status: 503,
@@ -177,7 +177,7 @@ test('one model is always overloaded, in the shape of each provider', async () =
   });
 });
 
-test('a strange key, model and body are refused in the shape of each provider', async () => {
+test('an unknown key, an unknown model and an invalid body are refused in the error format of each provider', async () => {
   const stranger = { apiKey: 'sk-other', maxRetries: 0 };
   await expect(
     new OpenAI({ ...stranger, baseURL: `${sandbox.url}/v1` }).chat.completions.create({

@@ -31,13 +31,13 @@ test.each([
   await client.close();
 });
 
-test('arguments that do not fit are an error of the tool', async () => {
+test('invalid arguments are an error of the tool', async () => {
   const client = await connectWith(new StreamableHTTPClientTransport(new URL(sandbox.url)));
   expect(await client.callTool({ name: 'add', arguments: { a: 'x' } })).toMatchObject({ isError: true });
   await client.close();
 });
 
-test('sessions are separate, and an ended one answers 404, so that a client starts another', async () => {
+test('sessions are separate, and an ended session answers 404, so that a client starts another', async () => {
   const transports = [1, 2].map(() => new StreamableHTTPClientTransport(new URL(sandbox.url)));
   const [first, second] = await Promise.all(transports.map(connectWith));
   const [id, otherId] = transports.map(({ sessionId }) => sessionId);
@@ -57,7 +57,7 @@ test('sessions are separate, and an ended one answers 404, so that a client star
   await Promise.all([first?.close(), second?.close()]);
 });
 
-test('a request that neither has nor begins a session is refused', async () => {
+test('a request without a session that does not begin one is refused', async () => {
   const answer = await fetch(sandbox.url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },

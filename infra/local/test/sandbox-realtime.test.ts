@@ -62,7 +62,7 @@ const usage = (input: [text: number, audio: number], output: [text: number, audi
 });
 
 describe('a response', () => {
-  test('in text repeats what was said, and costs what it read and wrote', async () => {
+  test("in text repeats the user's words, and costs what it read and wrote", async () => {
     const { say, turn } = await open();
     say('hello, world');
     const { all, response } = await turn({ output_modalities: ['text'], metadata: { own: '1' } });
@@ -78,7 +78,7 @@ describe('a response', () => {
     });
   });
 
-  test('reads the last of a long conversation, so that its usage is within the window', async () => {
+  test('reads the end of a long conversation, so that its usage fits the window', async () => {
     const { set, say, turn } = await open();
     const text = { output_modalities: ['text'], max_output_tokens: 1 };
     for (let i = 0; i < 4; i++) say('word'.repeat(10_000));
@@ -89,7 +89,7 @@ describe('a response', () => {
     expect(next.response).toMatchObject({ usage: { input_tokens: 32_768 - 4_096 } });
   });
 
-  test('in sound has words and a tone for each, 50 ms a token, and is read again by the next one', async () => {
+  test('in audio has a transcript and a tone for each word, costs a token for 50 ms, and is input of the next response', async () => {
     const { say, turn } = await open();
     say('hi');
     const { all, response } = await turn();
@@ -106,7 +106,7 @@ describe('a response', () => {
     });
   });
 
-  test('is cut at its bound, and outside of the conversation leaves no item', async () => {
+  test('is cut at its bound, and outside of the conversation adds no item', async () => {
     const { turn } = await open();
     const cut = await turn({ max_output_tokens: 12, conversation: 'none' });
     expect(cut.response).toMatchObject({
@@ -117,7 +117,7 @@ describe('a response', () => {
     expect(cut.response.usage).toMatchObject({ output_tokens: 11 });
   });
 
-  test('in an empty conversation has read something, as no answer comes of no input', async () => {
+  test('in an empty conversation has some input usage, because a real response always has some', async () => {
     const { turn } = await open();
     const { response } = await turn();
     const { input_tokens, output_tokens } = response.usage as Record<string, number>;
@@ -126,7 +126,7 @@ describe('a response', () => {
     expect(response.usage).toMatchObject({ input_token_details: { text_tokens: input_tokens } });
   });
 
-  test('calls a tool with arguments of its types, and then says what the tool returned', async () => {
+  test('calls a tool with arguments of the right types, and then says what the tool returned', async () => {
     const { set, say, turn, send } = await open();
     const properties = { city: { type: 'string' }, days: { type: 'integer' } };
     await set({ tools: [{ type: 'function', name: 'weather', parameters: { type: 'object', properties } }] });
@@ -142,7 +142,7 @@ describe('a response', () => {
     expect((await turn({ tool_choice: 'none' })).response.output).toMatchObject([{ type: 'message' }]);
   });
 
-  test('that is cancelled costs what it has said, and one that runs keeps others from beginning', async () => {
+  test('that is cancelled costs what it has said, and no other response begins while one runs', async () => {
     const { send, until, error } = await open();
     send({ type: 'response.create' });
     await until('response.output_audio.delta');
@@ -162,7 +162,7 @@ describe('a response', () => {
 });
 
 describe('speech', () => {
-  test('is heard in sound of any pieces, is an item of 100 ms a token, and is answered', async () => {
+  test('is detected in audio of any chunk size, is an item with a token for 100 ms, and is answered', async () => {
     const { hear, until } = await open();
     for (let at = 0; at < SPEECH.length; at += 1_001) hear(SPEECH.subarray(at, at + 1_001));
     const all = await until('response.done');
@@ -191,7 +191,7 @@ describe('speech', () => {
     expect((await until('response.done')).at(-1)?.response).toMatchObject({ status: 'completed' });
   });
 
-  test('is not answered if the session says so, and without detection it is what its client commits', async () => {
+  test('is not answered if the session disables it, and without detection the client commits it', async () => {
     const { hear, send, set, until, error, turn } = await open();
     const detection = { type: 'semantic_vad', create_response: false };
     expect(await set({ audio: { input: { turn_detection: detection } } })).toMatchObject({
@@ -219,7 +219,7 @@ describe('speech', () => {
   });
 });
 
-test('items are retrieved, truncated and deleted, and one that is not there is an error', async () => {
+test('items are retrieved, truncated and deleted, and a missing item is an error', async () => {
   const { say, send, until, error, turn } = await open();
   say('one');
   const { item } = (await until('conversation.item.done')).at(-1) as unknown as { item: { id: string } };
@@ -236,7 +236,7 @@ test('items are retrieved, truncated and deleted, and one that is not there is a
   expect((await turn()).response.usage).toMatchObject({ input_tokens: 4 });
 });
 
-test('an event that the API does not know is an error with its id, and the session goes on', async () => {
+test('an unknown event is an error with its id, and the session continues', async () => {
   const { send, error, turn } = await open();
   const refused = async (event: object | string) => {
     send(event);
@@ -257,7 +257,7 @@ test('an event that the API does not know is an error with its id, and the sessi
   expect((await turn()).response).toMatchObject({ status: 'completed' });
 });
 
-test('a handshake without a key of the sandbox gets 401, and one of another model 404', async () => {
+test('a handshake without a sandbox key gets 401, and one with another model gets 404', async () => {
   const refused = async (url: string, options: object) => {
     const [, response] = (await once(new WebSocket(url, options), 'unexpected-response')) as [
       unknown,

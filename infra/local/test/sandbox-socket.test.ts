@@ -52,7 +52,7 @@ const usage = (input: number, output: number) => ({
   total_tokens: input + output,
 });
 
-test('a turn has the events of a stream, each in a message of its own, and its usage in the last one', async () => {
+test('a turn has the events of a stream, one in each message, and the last one has its usage', async () => {
   const { turn } = await open();
   const events = await turn(CREATE);
   expect(events[0]).toMatchObject({ type: 'response.created', response: { status: 'in_progress' } });
@@ -64,7 +64,7 @@ test('a turn has the events of a stream, each in a message of its own, and its u
   expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, i) => i));
 });
 
-test('a turn that continues a response reads its conversation again, and a POST continues it, too', async () => {
+test('a turn that continues a response reads its conversation again, and so does a POST', async () => {
   const { turn } = await open();
   const id = (await turn(CREATE)).at(-1)?.response?.id;
   const input = 3 + REPLY_TOKENS + 3;
@@ -83,7 +83,7 @@ test('a turn that continues a response reads its conversation again, and a POST 
   });
 });
 
-test('a response that generates nothing costs its input, and can be continued', async () => {
+test('a response with generate false costs its input, and can be continued', async () => {
   const { turn } = await open();
   const [created, completed] = await turn({ ...CREATE, generate: false });
   expect(completed).toMatchObject({
@@ -94,7 +94,7 @@ test('a response that generates nothing costs its input, and can be continued', 
   expect(next.at(-1)?.response).toMatchObject({ usage: usage(6, REPLY_TOKENS) });
 });
 
-test('refusals are error events with the status and the code of a POST, and the socket stays open', async () => {
+test('refusals are error events with the status and code of a POST, and the socket stays open', async () => {
   const { turn } = await open();
   const refused = async (event: unknown) => (await turn(event))[0];
   const invalid = { type: 'invalid_request_error', code: null };
@@ -122,7 +122,7 @@ test('refusals are error events with the status and the code of a POST, and the 
   expect((await turn(CREATE)).at(-1)).toMatchObject({ type: 'response.completed' });
 });
 
-test('turns of two streams run at once, and each stream has one turn after the other', async () => {
+test('turns of two streams run in parallel, and turns of one stream run in sequence', async () => {
   const { send, until, events } = await open();
   for (const stream_id of ['a', 'a', 'b']) send({ ...CREATE, stream_id });
   const all = await until(() => events.filter(isLast).length === 3);
@@ -135,7 +135,7 @@ test('turns of two streams run at once, and each stream has one turn after the o
   expect(ofA).toEqual([...once, ...once]);
 });
 
-test('a handshake without a key of the sandbox gets 401, and a GET that is no handshake 404', async () => {
+test('a handshake without a sandbox key gets 401, and a GET that is not a handshake gets 404', async () => {
   const url = `${sandbox.url}/v1/responses`;
   const socket = new WebSocket(url.replace('http', 'ws'), { headers: { authorization: 'Bearer other' } });
   const [, response] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }];
@@ -144,7 +144,7 @@ test('a handshake without a key of the sandbox gets 401, and a GET that is no ha
   expect(got.status).toBe(404);
 });
 
-test("the socket of OpenAI's SDK has turns", async () => {
+test("the socket of OpenAI's SDK completes turns", async () => {
   const client = new OpenAI({ baseURL: `${sandbox.url}/v1`, apiKey: 'sk-sandbox-test' });
   const socket = new ResponsesWS(client, undefined as never);
   onTestFinished(() => socket.close());

@@ -7,7 +7,7 @@ const WANTED = { provider: 'openai', path: '/v1/x', client_api_key: 'sk-real' };
 const NOW = { 'retry-after': '0' };
 const ID = 'a-session-id';
 
-test('an answer has the id of its request in the issuer’s log, and the shape of the API alone', async () => {
+test('an answer has the request id of the issuer’s log, and otherwise exactly the fields of the API', async () => {
   const { presign } = await pretendIssuer([
     json(200, ISSUED, { 'x-request-id': 'request-1' }),
     json(200, { id: ID }, { 'x-request-id': 'request-2' }),
@@ -21,7 +21,7 @@ test('an answer has the id of its request in the issuer’s log, and the shape o
   expect(requestIdOf({ ...issued })).toBeUndefined();
 });
 
-test('each attempt is reported with its outcome and the wait that follows, and with no value of its request', async () => {
+test('each attempt is reported with its outcome and the next wait, and without any value of its request', async () => {
   const reports: Attempt[] = [];
   const { presign } = await pretendIssuer(
     [
@@ -63,7 +63,7 @@ test.each([
   ],
   // Vitest fails for a rejection without a handler.
   ['rejects', async () => Promise.reject(new Error('the log is full'))],
-])('a hook that %s loses no answer', async (_how, onAttempt) => {
+])('an answer is returned even if a hook %s', async (_how, onAttempt) => {
   const { url } = await pretendIssuer([json(200, ISSUED)]);
   expect(await createPresign({ url, apiKey: API_KEY, onAttempt }).presign(WANTED)).toEqual(ISSUED);
 });

@@ -15,13 +15,13 @@ test.each([
 });
 
 test.each([0.1 + 0.2, 1e-7, -1, Number.NaN, 1e21, '', '1e2', '1.', '0.0000001', '9007199254.740992', ' 1'])(
-  '%j would be rounded, or is no amount',
+  '%j is refused, because it would be rounded or is not an amount',
   (dollars) => {
     expect(() => microdollars(dollars)).toThrow(TypeError);
   },
 );
 
-test('cost_limit_usd is sent as whole microdollars, by every method that takes a cost_limit', async () => {
+test('cost_limit_usd is sent as whole microdollars by every method with a cost_limit', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   await presign.presign({ provider: 'openai', path: '/v1/x', cost_limit_usd: 0.05 });
   await presign.mcpPresign({ servers: [], cost_limit_usd: '1.10' });
@@ -33,7 +33,7 @@ test('cost_limit_usd is sent as whole microdollars, by every method that takes a
   ]);
 });
 
-test('nothing is sent if an amount is given twice, or would be rounded', async () => {
+test('nothing is sent if an amount is given in both fields, or would be rounded', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   const wanted = { provider: 'openai', path: '/v1/x' };
   await expect(presign.presign({ ...wanted, cost_limit: 1, cost_limit_usd: 1 })).rejects.toThrow(TypeError);

@@ -5,7 +5,7 @@ import { json, pretendIssuer, refusal } from './issuer.ts';
 const page = (ids: string[], next_cursor: string | null) =>
   json(200, { data: ids.map((id) => ({ id })), next_cursor });
 
-test('everything of a list comes once and in order, page by page, with the same filters', async () => {
+test('iteration yields every item once and in order, page by page, with the same filters', async () => {
   const { presign, seen } = await pretendIssuer([
     page(['a', 'b'], 'one'),
     page([], 'two'),
@@ -34,7 +34,7 @@ test('a refusal of a later page makes the iteration throw', async () => {
   await expect(all.next()).rejects.toMatchObject({ code: 'invalid_request' });
 });
 
-test('types: what comes is what the list has, and what is asked for is what it takes', async () => {
+test("types: iteration yields the items of the list, and takes the list's parameters", async () => {
   const { presign } = await pretendIssuer([]);
   expectTypeOf(each(presign.listSessions)).toEqualTypeOf<AsyncGenerator<SessionSummary, void, undefined>>();
   expectTypeOf(each(presign.listApiKeys, { limit: 5 })).toEqualTypeOf<

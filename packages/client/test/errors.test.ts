@@ -29,7 +29,7 @@ const caught = (promise: Promise<unknown>): Promise<PresignError> =>
     (error: unknown) => (error instanceof PresignError ? error : expect.fail(String(error))),
   );
 
-test('a refusal is an error with every field of it', async () => {
+test('a refusal is an error with all fields of the body', async () => {
   const more = { param: 'max_uses', limit: 3, used: 3, message: 'max_uses: expected another.' };
   const { presign } = await pretendIssuer([refusal(429, 'rate_limited', { 'retry-after': '60' }, more)]);
   const error = await caught(presign.presign(WANTED));
@@ -54,7 +54,7 @@ test.each([
   ['conflict_error', ConflictError],
   ['rate_limit_error', RateLimitError],
   ['of_a_newer_issuer', ApiError],
-])('a refusal of the type %s has its class', async (type, kind) => {
+])('a refusal of type %s has its own class', async (type, kind) => {
   const { presign } = await pretendIssuer([refusal(400, 'some_code', {}, { type })]);
   const error = await caught(presign.presign(WANTED));
   expect(error).toBeInstanceOf(kind);
@@ -70,7 +70,7 @@ test.each<[Answer, typeof PresignError, Partial<PresignOptions>]>([
   expect(await caught(presign.publicKeys())).toBeInstanceOf(kind);
 });
 
-test('an error without a body of its own is named by its request, without what was filled in', async () => {
+test('an error without a JSON body names its request, without the parameters', async () => {
   const page = await pretendIssuer([
     (response) => response.writeHead(404, { 'x-request-id': 'r-1' }).end('<html>'),
   ]);
@@ -82,14 +82,14 @@ test('an error without a body of its own is named by its request, without what w
 test.each([
   ['a page of something else', 'text/html', '<html>'],
   ['half an answer', 'application/json', '{"url":'],
-])('%s is no answer, whatever its status', async (_what, type, body) => {
+])('%s is an error, whatever its status', async (_what, type, body) => {
   const { presign } = await pretendIssuer([
     (response) => response.writeHead(200, { 'content-type': type }).end(body),
   ]);
   expect(await caught(presign.presign(WANTED))).toMatchObject({ status: 200, code: 'unexpected_answer' });
 });
 
-test('an issuer that is not there is named by its address and how it was missed', async () => {
+test('if the issuer is unreachable, the error names its address and the cause', async () => {
   const url = await closedUrl();
   const below = url.replace('//', '//user:secret@');
   const presign = createPresign({ url: `${below}/below/a-secret`, apiKey: API_KEY, maxRetries: 0 });
@@ -99,7 +99,7 @@ test('an issuer that is not there is named by its address and how it was missed'
   expect(error.message).toBe(`GET /v1/keys: ${reason}.`);
 });
 
-describe('neither the API key nor a provider key is in', () => {
+describe('neither the API key nor a provider key is shown in', () => {
   const quoting = (_url: string, init: RequestInit) =>
     Promise.reject(
       new Error(`cannot send ${JSON.stringify(init)}`, {
@@ -129,7 +129,7 @@ describe('neither the API key nor a provider key is in', () => {
     expect(JSON.stringify(presign)).toBe('{}');
   });
 
-  test('what the client says of a key that makes no header', () => {
+  test('the error about a key that cannot be a header', () => {
     for (const apiKey of [`${API_KEY}\n`, ` ${API_KEY}`, `${API_KEY}ü`]) {
       const error = thrownBy(() => createPresign({ url: 'http://x.example', apiKey }));
       expect(error).toBeInstanceOf(TypeError);
@@ -146,7 +146,7 @@ test.each([
   ['maxRetries', { maxRetries: -1 }],
   ['maxRetries', { maxRetries: 0.5 }],
   ['timeoutMs', { timeoutMs: 0 }],
-])('the option %s must be what it must be: %j', (name, wrong) => {
+])('an invalid option %s is refused with what it must be: %j', (name, wrong) => {
   const error = thrownBy(() => createPresign({ url: 'https://issuer.example', apiKey: API_KEY, ...wrong }));
   expect(error).toBeInstanceOf(TypeError);
   expect(String(error)).toContain(`${name}: `);

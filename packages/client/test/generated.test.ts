@@ -6,7 +6,7 @@ import { operationsFile } from '../generate/operations-file.ts';
 
 const PACKAGES = new URL('../../', import.meta.url);
 
-test('what is generated is what docs/reference/openapi.json says now', async () => {
+test('the generated code is up to date with docs/reference/openapi.json', async () => {
   const generated = await generatedFiles();
   const folders = new Set(Array.from(generated.keys(), dirname));
   const kept = Array.from(folders, (folder) =>
@@ -24,11 +24,11 @@ test('what is generated is what docs/reference/openapi.json says now', async () 
 test.each([
   ['a path and a query', { parameters: [inPath('id'), { name: 'id', in: 'query' }] }],
   ['a path and a body', { parameters: [inPath('id')], requestBody: taking('id') }],
-])('an operation with the same name in %s is not generated', (_what, operation) => {
+])('generation fails for an operation with a duplicate name in %s', (_what, operation) => {
   expect(() => operationsFile(documentOf(operation))).toThrow('has two fields by the name id');
 });
 
-test('nor one with a query and a body, between which a field could not choose', () => {
+test('generation fails for an operation with both a query and a body, because a field could belong to either', () => {
   const operation = { parameters: [{ name: 'limit', in: 'query' }], requestBody: taking('name') };
   expect(() => operationsFile(documentOf(operation))).toThrow('has a query and a body');
 });

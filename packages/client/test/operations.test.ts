@@ -18,13 +18,13 @@ const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
 
 type Untyped = Record<string, (fields: object, options?: IssueOptions) => Promise<unknown>>;
 
-test('the client has the operations of the document and no others', async () => {
+test('the client has exactly the operations of the document', async () => {
   const { presign } = await pretendIssuer([]);
   expect(Object.keys(presign).sort()).toEqual(operations.map(({ id }) => id).sort());
 });
 
 test.each(operations)(
-  '$id sends each field where the document has it',
+  '$id sends each field where the document puts it',
   async ({ id, path, method, operation }) => {
     const { presign, seen } = await pretendIssuer([json(200, { a: 'an answer' })]);
     const names = (place: string) =>
@@ -49,7 +49,7 @@ test.each(operations)(
   },
 );
 
-test('a field that is undefined is not sent, and null is in a body', async () => {
+test('an undefined field is not sent, and null is sent in a body', async () => {
   const { presign, seen } = await pretendIssuer([json(200, { data: [], next_cursor: null })]);
   await presign.listSessions({ external_user: undefined, limit: 5 });
   await presign.presign({ provider: 'openai', path: '/v1/x', max_uses: undefined, cost_limit: null });
@@ -57,7 +57,7 @@ test('a field that is undefined is not sent, and null is in a body', async () =>
   expect(seen[1]?.body).toBe('{"provider":"openai","path":"/v1/x","cost_limit":null}');
 });
 
-test('in a query a list has commas between its entries, and a date is in ISO 8601', async () => {
+test('in a query a list is comma-separated, and a date is in ISO 8601', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   const from = new Date(Date.UTC(2026, 0, 31, 12));
   await presign.getUsage({ from, to: 1_795_278_581.468, group_by: ['model', 'day'] });
@@ -65,14 +65,14 @@ test('in a query a list has commas between its entries, and a date is in ISO 860
   expect(Object.fromEntries(seen[0]?.url.searchParams ?? [])).toEqual(asked);
 });
 
-test('in a query an object is a parameter for each of its keys', async () => {
+test('in a query an object becomes one parameter for each key', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   await presign.getUsage({ metadata: { team: 'red', 'cost-center': '7' }, group_by: ['metadata.team'] });
   const asked = { 'metadata[team]': 'red', 'metadata[cost-center]': '7', group_by: 'metadata.team' };
   expect(Object.fromEntries(seen[0]?.url.searchParams ?? [])).toEqual(asked);
 });
 
-test.each(['', '.', '..', undefined])('the id %j is refused before anything is sent', async (id) => {
+test.each(['', '.', '..', undefined])('the id %j is refused before any request is sent', async (id) => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   await expect(presign.revokeSession({ id: id as string })).rejects.toThrow(
     new TypeError('id: expected an id.'),
@@ -80,7 +80,7 @@ test.each(['', '.', '..', undefined])('the id %j is refused before anything is s
   expect(seen).toEqual([]);
 });
 
-test('an Idempotency-Key that makes no header, or would not be heeded, is refused before anything is sent', async () => {
+test('an Idempotency-Key that is an invalid header, or would have no effect, is refused before any request is sent', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   const { presign: issue, listSessions } = presign as unknown as Record<string, Untyped[string]>;
   for (const idempotencyKey of ['', 'order 7', 'order-7\n', 'ü', 'x'.repeat(256)]) {
@@ -92,13 +92,13 @@ test('an Idempotency-Key that makes no header, or would not be heeded, is refuse
   expect(seen).toEqual([]);
 });
 
-test('an answer is as the issuer wrote it, whatever the API key', async () => {
+test('an answer is returned unchanged, whatever the API key is', async () => {
   const answer = { keys: [{ kid: 'a', public_key: 'a-key-of-a-kind' }] };
   const { url } = await pretendIssuer([json(200, answer)]);
   expect(await createPresign({ url, apiKey: 'a' }).publicKeys()).toEqual(answer);
 });
 
-test('the issuer may be below a path', async () => {
+test('the issuer may be served below a path', async () => {
   const { url, seen } = await pretendIssuer([json(200, { keys: [] })]);
   for (const base of [`${url}/presign`, `${url}/presign/`]) {
     await createPresign({ url: base, apiKey: API_KEY }).publicKeys();
@@ -106,7 +106,7 @@ test('the issuer may be below a path', async () => {
   expect(seen.map((one) => one.url.pathname)).toEqual(['/presign/v1/keys', '/presign/v1/keys']);
 });
 
-test('CSV is text, 204 is undefined', async () => {
+test('CSV is returned as text, and 204 as undefined', async () => {
   const { presign, seen } = await pretendIssuer([
     (response) =>
       response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('calls\r\n1\r\n'),

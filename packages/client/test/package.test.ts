@@ -26,7 +26,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('npm installs it, with nothing else', () => {
+test('npm installs it without dependencies', () => {
   expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     '@presign',
   ]);
@@ -39,7 +39,7 @@ test('its command runs', () => {
   );
 });
 
-test('as published it runs in Node as it is', () => {
+test('the published package runs in Node', () => {
   const code = `
     import { createPresign, openaiOptions } from '@presign/client';
     const presign = createPresign({ url: 'https://issuer.example', apiKey: 'a' });
@@ -48,7 +48,7 @@ test('as published it runs in Node as it is', () => {
   expect(run(folder, 'program.mjs')).toBe('function https://g.example/llm/t/a/v1\n');
 });
 
-test('as published it has its types, which know the answers', () => {
+test('the published package has its types, including those of the answers', () => {
   expect(existsSync(join(installed, 'dist/src/index.d.ts'))).toBe(true);
   writeFileSync(
     join(folder, 'program.mts'),
@@ -65,7 +65,7 @@ test('as published it has its types, which know the answers', () => {
   expect(run(folder, TSC, ...options, '--lib', 'es2022,dom', 'program.mts')).toBe('');
 });
 
-test('nothing of it is of Node alone', () => {
+test('no code of it works in Node alone', () => {
   const files = readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.js'),
   );
@@ -74,7 +74,7 @@ test('nothing of it is of Node alone', () => {
   for (const text of texts) expect(text).not.toMatch(/node:|process\.|Buffer/);
 });
 
-test('the same sources give the same bytes', () => {
+test('the same sources build the same bytes', () => {
   run(folder, MAIN, 'again', REPOSITORY);
   const names = readdirSync(join(folder, 'packages'));
   expect(names).toHaveLength(3);
@@ -82,7 +82,7 @@ test('the same sources give the same bytes', () => {
     expect(readFileSync(join(folder, 'again', name))).toEqual(readFileSync(join(folder, 'packages', name)));
 });
 
-test('registries get everything that they show: both packages agree on it', () => {
+test('the metadata that registries show is complete and the same in both packages', () => {
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Record<
     string,
     unknown

@@ -25,7 +25,7 @@ test.each([
   ['a proxy had no answer', badGateway],
   ['the first attempt is still under way', refusal(409, 'idempotency_conflict', NOW)],
 ] as const)(
-  'issuing is tried again, byte by byte and under one Idempotency-Key, when %s',
+  'issuing is retried with the same bytes and one Idempotency-Key when %s',
   async (_what, answer) => {
     const { presign, seen } = await pretendIssuer([answer, answer, json(200, ISSUED)]);
     expect(await presign.presign(WANTED)).toEqual(ISSUED);
@@ -38,7 +38,7 @@ test.each([
   },
 );
 
-test('each call has an Idempotency-Key of its own, or the one that it is given', async () => {
+test('each call has its own Idempotency-Key, or the one that the caller gives', async () => {
   const { presign, seen } = await pretendIssuer([json(200, ISSUED)]);
   await presign.presign(WANTED);
   await presign.presign(WANTED);
@@ -51,20 +51,20 @@ test('each call has an Idempotency-Key of its own, or the one that it is given',
 test.each([
   ['the connection broke off', brokenOff],
   ['503', refusal(503, 'database_unavailable', NOW)],
-] as const)('every other POST is tried again under one Idempotency-Key, too: %s', async (_what, answer) => {
+] as const)('every other POST is retried with one Idempotency-Key, too: %s', async (_what, answer) => {
   const { presign, seen } = await pretendIssuer([answer, json(201, KEPT)]);
   expect(await presign.createVirtualKey(NEW_KEY)).toEqual(KEPT);
   const keys = seen.map(({ headers }) => headers['idempotency-key']);
   expect(keys).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), keys[0]]);
 });
 
-test('and when it was refused before it was begun', async () => {
+test('a request is retried if it was refused before its work began', async () => {
   const { presign, seen } = await pretendIssuer([refusal(429, 'rate_limited', NOW), json(201, KEPT)]);
   expect(await presign.createVirtualKey(NEW_KEY)).toEqual(KEPT);
   expect(seen).toHaveLength(2);
 });
 
-test('or when no issuer can have received it', async () => {
+test('a request is retried if no issuer can have received it', async () => {
   let calls = 0;
   const refused = () => {
     calls++;
@@ -78,13 +78,13 @@ test('or when no issuer can have received it', async () => {
 test.each([
   ['the connection broke off', brokenOff],
   ['503', refusal(503, 'database_unavailable', NOW)],
-] as const)('a PATCH may be stored already, so it is not sent again: %s', async (_what, answer) => {
+] as const)('a PATCH is not retried, because it may be stored already: %s', async (_what, answer) => {
   const { presign, seen } = await pretendIssuer([answer, json(200, {})]);
   expect(await codeOf(presign.changeSession({ id: 's' }, { ifRevision: 1 }))).not.toBe('none');
   expect(seen).toHaveLength(1);
 });
 
-test('without retries no Idempotency-Key is made, and none is tried', async () => {
+test('without retries no Idempotency-Key is generated, and nothing is retried', async () => {
   const { presign, seen } = await pretendIssuer([refusal(503, 'database_unavailable', NOW)], {
     maxRetries: 0,
   });
@@ -92,13 +92,13 @@ test('without retries no Idempotency-Key is made, and none is tried', async () =
   expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual([undefined]);
 });
 
-test('an issuing without retries that is given its Idempotency-Key has it', async () => {
+test('without retries an Idempotency-Key of the caller is still sent', async () => {
   const { presign, seen } = await pretendIssuer([json(200, ISSUED)], { maxRetries: 0 });
   await presign.presign(WANTED, { idempotencyKey: 'order-7' });
   expect(seen[0]?.headers['idempotency-key']).toBe('order-7');
 });
 
-test('reading and revoking are tried again, and no more often than is said', async () => {
+test('reads and revocations are retried, at most as often as configured', async () => {
   const { presign, seen } = await pretendIssuer([brokenOff], { maxRetries: 3 });
   expect(await codeOf(presign.getSession({ id: 'a' }))).toBe('connection_failed');
   expect(seen).toHaveLength(4);
@@ -106,19 +106,19 @@ test('reading and revoking are tried again, and no more often than is said', asy
   expect(seen).toHaveLength(8);
 });
 
-test.each([400, 401, 403, 404, 409, 500])('a %i is final', async (status) => {
+test.each([400, 401, 403, 404, 409, 500])('a %i is not retried', async (status) => {
   const { presign, seen } = await pretendIssuer([refusal(status, 'some_code'), json(200, ISSUED)]);
   expect(await codeOf(presign.presign(WANTED))).toBe('some_code');
   expect(seen).toHaveLength(1);
 });
 
-test('who is asked to wait for long gets the error at once, with the time', async () => {
+test('a long Retry-After returns the error at once, with the time to wait', async () => {
   const { presign, seen } = await pretendIssuer([refusal(429, 'rate_limited', { 'retry-after': '3600' })]);
   await expect(presign.listSessions()).rejects.toMatchObject({ status: 429, retryAfterSeconds: 3600 });
   expect(seen).toHaveLength(1);
 });
 
-test('as long as is asked for is waited, and backing off grows up to a bound', async () => {
+test('a Retry-After within the bound is obeyed, and the backoff grows up to a bound', async () => {
   const late = () => new Response('', { status: 503, headers: { 'retry-after': '7' } });
   const lost = () => Promise.reject(new TypeError('fetch failed'));
   const answers = [late, ...Array(6).fill(lost), () => new Response('{"keys":[]}')];
@@ -135,7 +135,7 @@ test('as long as is asked for is waited, and backing off grows up to a bound', a
   expect(waits).toEqual([7_250, 500, 1_000, 2_000, 4_000, 4_000, 4_000]);
 });
 
-test('a signal ends the request, and the wait for the next attempt, with its own reason', async () => {
+test("a signal aborts the request and the wait for the next attempt, with the signal's reason", async () => {
   const silent = await pretendIssuer([() => {}]);
   const reason = new Error('enough');
   const controller = new AbortController();
@@ -153,7 +153,7 @@ test('a signal ends the request, and the wait for the next attempt, with its own
   expect(busy.seen).toHaveLength(1);
 });
 
-test('an answer that does not come in time is an error after the last attempt', async () => {
+test('a timeout is an error after the last attempt', async () => {
   let attempts = 0;
   // Counts what is sent: a busy machine may time out before a request arrives.
   const counted: typeof fetch = (...request) => {
@@ -168,7 +168,7 @@ test('an answer that does not come in time is an error after the last attempt', 
   expect(attempts).toBe(4);
 });
 
-test('a redirect is not followed: what it leads to would get the key of the provider', async () => {
+test('a redirect is not followed, because its target would get the provider key', async () => {
   const other = await pretendIssuer([json(200, ISSUED)]);
   const { presign } = await pretendIssuer([
     (response) => response.writeHead(307, { location: `${other.url}/v1/presign` }).end(),
@@ -177,7 +177,7 @@ test('a redirect is not followed: what it leads to would get the key of the prov
   expect(other.seen).toEqual([]);
 });
 
-test('one request may have a patience of its own', async () => {
+test('one request may have its own timeout', async () => {
   const { presign, seen } = await pretendIssuer([brokenOff], { maxRetries: 2 });
   await expect(presign.listSessions({}, { maxRetries: 0 })).rejects.toMatchObject({
     code: 'connection_failed',

@@ -21,7 +21,7 @@ async function issued(path: string) {
   return presign.presign(WANTED);
 }
 
-test('an issued URL makes clients of the classes that it is given, with further options', async () => {
+test('an issued URL creates clients of the given classes, with further options', async () => {
   const openai = (await issued('/v1/chat/completions')).openai(Sdk, { timeout: 10 });
   expectTypeOf(openai).toEqualTypeOf<Sdk>();
   expect(openai.call()).toBe('called');
@@ -37,7 +37,7 @@ test('an issued URL makes clients of the classes that it is given, with further 
   });
 });
 
-test('the key and the address of a client are those of the URL, whatever options it is given', async () => {
+test('a client always has the key and the address of the URL, whatever options it is given', async () => {
   const { given } = (await issued('/v1/x')).openai(Sdk, {
     apiKey: 'sk-real',
     baseURL: 'https://api.example',
@@ -45,7 +45,7 @@ test('the key and the address of a client are those of the URL, whatever options
   expect(given).toEqual({ baseURL: `${TOKEN}/v1`, apiKey: 'presigned' });
 });
 
-test('as JSON and as a copy, an issued URL is the answer alone', async () => {
+test('an issued URL serialized as JSON, or copied, is the answer alone', async () => {
   const answer = await issued('/v1/x');
   const plain = { url: `${TOKEN}/v1/x`, grant_id: 'g' };
   expect(JSON.parse(JSON.stringify(answer))).toEqual(plain);

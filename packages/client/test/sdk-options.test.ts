@@ -3,7 +3,7 @@ import { anthropicOptions, googleOptions, mcpConfig, openaiOptions } from '../sr
 
 const TOKEN = 'https://gateway.example.com/llm/t/v4.public.a-b_c.d';
 
-describe('the OpenAI SDK adds what is behind the version', () => {
+describe('the OpenAI SDK adds the path after the version', () => {
   test.each([
     ['/v1/chat/completions', '/v1'],
     ['/v1/responses', '/v1'],
@@ -20,7 +20,7 @@ describe('the OpenAI SDK adds what is behind the version', () => {
   });
 });
 
-describe('the Anthropic SDK adds the version, too', () => {
+describe('the Anthropic SDK adds the version and the path', () => {
   test.each([
     ['/v1/messages', ''],
     ['/anthropic/v1/messages', '/anthropic'],
@@ -33,7 +33,7 @@ describe('the Anthropic SDK adds the version, too', () => {
   });
 });
 
-describe('the Google SDK gets the version', () => {
+describe('the Google SDK gets the version as an option', () => {
   test.each(['v1beta', 'v1', 'v1alpha', 'v1beta2'])('%s', (apiVersion) => {
     const url = `${TOKEN}/${apiVersion}/models/gemini-2.5-flash:generateContent`;
     expect(googleOptions({ url })).toEqual({
@@ -47,7 +47,7 @@ describe('the Google SDK gets the version', () => {
   });
 });
 
-test('a gateway below a path, and one whose name looks like a version, are cut where the token ends', () => {
+test('a gateway below a path, or with a name like a version, is split at the end of the token', () => {
   const url = 'http://v1.example/v1/gateway/llm/t/v4.public.a/v1/chat/completions';
   expect(openaiOptions({ url }).baseURL).toBe('http://v1.example/v1/gateway/llm/t/v4.public.a/v1');
   const { baseURL } = anthropicOptions({ url: url.replace('chat/completions', 'messages') });
@@ -59,13 +59,13 @@ test.each([
   'https://gateway.example.com/llm/t/v4.public.secret',
   'https://gateway.example.com/mcp/mcp?url=/llm/t/v4.public.secret/v1/x',
   'llm/t/v4.public.secret/v1/x',
-])('%s is no issued URL, and is not quoted', (url) => {
+])('%s is not an issued URL, and is not quoted', (url) => {
   for (const options of [openaiOptions, anthropicOptions, googleOptions]) {
     expect(() => options({ url })).toThrow(new TypeError('url: expected the answer of `presign`.'));
   }
 });
 
-test('the configuration of MCP clients has the servers, and is a copy of its own', () => {
+test('the configuration for MCP clients has the servers, and is a copy', () => {
   const servers = {
     docs: { url: 'https://gateway.example.com/mcp/mcp?url=x&token=y', transport: 'http' as const },
   };

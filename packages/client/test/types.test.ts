@@ -11,32 +11,32 @@ import type {
 
 type Fields<Id extends keyof Presign> = Parameters<Presign[Id]>[0];
 
-test('types: a method takes the fields of its operation and gives its answer', () => {
+test('types: a method takes the fields of its operation and returns its answer', () => {
   expectTypeOf<Presign['presign']>().returns.resolves.toExtend<PresignAnswer>();
   expectTypeOf<Presign['rotateVirtualKey']>().returns.resolves.toEqualTypeOf<VirtualKey | Pending>();
   expectTypeOf<Fields<'rotateVirtualKey'>>().toEqualTypeOf<{ id: string; key: string }>();
   expectTypeOf<Presign['revokeGrant']>().returns.resolves.toEqualTypeOf<Pending | undefined>();
 });
 
-test('types: what must be given must be given, and what is not known is refused', () => {
+test('types: a missing required field and an unknown field are errors', () => {
   expectTypeOf<{ provider: string }>().not.toExtend<Input<'presign'>>();
   expectTypeOf<{ provider: string; path: string[] }>().toExtend<Input<'presign'>>();
   expectTypeOf<Input<'presign'>>().not.toHaveProperty('model');
   expectTypeOf<{ path: number }>().not.toExtend<Pick<Input<'presign'>, 'path'>>();
 });
 
-test('types: a field that may be left out may be undefined, one that may not is neither', () => {
+test('types: an optional field accepts undefined, and a required one does not', () => {
   expectTypeOf<Input<'presign'>['external_user']>().toEqualTypeOf<string | null | undefined>();
   expectTypeOf<Input<'presign'>['provider']>().toEqualTypeOf<string>();
 });
 
-test('types: without required fields, none need be given', () => {
+test('types: an operation without required fields needs no argument', () => {
   expectTypeOf<[]>().toExtend<Parameters<Presign['listSessions']>>();
   expectTypeOf<[]>().toExtend<Parameters<Presign['publicKeys']>>();
   expectTypeOf<[]>().not.toExtend<Parameters<Presign['getSession']>>();
 });
 
-test('types: an Idempotency-Key goes with every POST, and with nothing else', () => {
+test('types: only a POST takes an Idempotency-Key', () => {
   type Options<Id extends keyof Presign> = NonNullable<Parameters<Presign[Id]>[1]>;
   expectTypeOf<Options<'presign'>>().toHaveProperty('idempotencyKey');
   expectTypeOf<Options<'mcpPresign'>>().toHaveProperty('idempotencyKey');
@@ -44,7 +44,7 @@ test('types: an Idempotency-Key goes with every POST, and with nothing else', ()
   expectTypeOf<Options<'listSessions'>>().not.toHaveProperty('idempotencyKey');
 });
 
-test('types: CSV is text, anything else a report', () => {
+test('types: the CSV format returns text, and any other format returns a report', () => {
   expectTypeOf<Presign['getUsage']>().toBeCallableWith({ from: '1', format: 'csv' });
   const csv = (presign: Presign) => presign.getUsage({ from: '1', format: 'csv' });
   const report = (presign: Presign) => presign.getUsage({ from: '1', group_by: ['day'] });
@@ -52,7 +52,7 @@ test('types: CSV is text, anything else a report', () => {
   expectTypeOf(report).returns.resolves.toEqualTypeOf<UsageReport>();
 });
 
-test('types: what usage is asked for by is what the issuer takes: times of any form, and lists', () => {
+test('types: usage takes the parameters that the issuer takes: times in any form, and lists', () => {
   type Asked = Input<'getUsage'>;
   expectTypeOf<Asked['from']>().toEqualTypeOf<number | string | Date | undefined>();
   expectTypeOf<Asked['to']>().toEqualTypeOf<number | string | Date | undefined>();
@@ -62,7 +62,7 @@ test('types: what usage is asked for by is what the issuer takes: times of any f
   expectTypeOf<['hour']>().not.toExtend<Asked['group_by']>();
 });
 
-test("types: the issuer's codes are known, and others may come", () => {
+test("types: the issuer's error codes are known, and unknown ones are allowed", () => {
   expectTypeOf<'rate_limited' | 'timed_out'>().toExtend<ErrorCode>();
   expectTypeOf<string>().toExtend<ErrorCode>();
 });

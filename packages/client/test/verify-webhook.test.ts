@@ -15,7 +15,7 @@ const headersOf = (signature: string, at = now()) => ({
   'webhook-signature': signature,
 });
 
-test('a request of the issuer is accepted, as text and as bytes, with headers of any kind', async () => {
+test('a request of the issuer is accepted as text or bytes, with headers of any kind', async () => {
   const headers = headersOf(sign(BODY, now()));
   const event = await verifyWebhook(BODY, headers, SECRET);
   expect(event).toEqual(JSON.parse(BODY));
@@ -26,7 +26,7 @@ test('a request of the issuer is accepted, as text and as bytes, with headers of
   expect(await verifyWebhook(BODY, upper, SECRET)).toEqual(event);
 });
 
-test('while a secret is replaced, either signature is enough', async () => {
+test('while a secret is rotated, a signature by either secret is enough', async () => {
   const other = sign(BODY, now(), Buffer.alloc(32, 'other'));
   await verifyWebhook(BODY, headersOf(`v1a,AAAA ${other} ${sign(BODY, now())}`), SECRET);
 });
@@ -52,7 +52,7 @@ test.each([
 type Given = { body?: string; secret?: string; headers?: Record<string, string> };
 
 test.each(['', 'whsec_', 'whsec_%', KEY.toString('base64')])(
-  '%j is no secret of an endpoint',
+  '%j is not a secret of an endpoint',
   async (secret) => {
     const made = verifyWebhook(BODY, headersOf(sign(BODY, now())), secret);
     await expect(made).rejects.toThrow(new TypeError('secret: expected the secret of an endpoint, whsec_…'));

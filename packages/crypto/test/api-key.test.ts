@@ -30,14 +30,14 @@ describe('an API key', () => {
     expect(apiKeyHint(key)).toBe(`presign_sk_…${key.slice(-4)}`);
   });
 
-  test('of another making shows nothing of itself', () => {
+  test('in another format shows no part of itself', () => {
     expect(apiKeyHint('hunter2')).toBe('…');
     expect(apiKeyHint(`${key} `)).toBe('…');
   });
 });
 
-describe('a mistyped API key is known as one', () => {
-  test('with any one character changed', () => {
+describe('a mistyped API key is recognised', () => {
+  test('with one changed character', () => {
     for (let at = 0; at < key.length; at += 1) {
       for (const letter of letters) {
         if (letter === key.charAt(at)) continue;
@@ -46,7 +46,7 @@ describe('a mistyped API key is known as one', () => {
     }
   });
 
-  test('with any two neighbours swapped', () => {
+  test('with two neighbouring characters swapped', () => {
     for (let at = 0; at + 1 < key.length; at += 1) {
       const [a, b] = [key.charAt(at), key.charAt(at + 1)];
       if (a === b) continue;
@@ -67,7 +67,7 @@ describe('a mistyped API key is known as one', () => {
   });
 });
 
-test('sameSecret is equality of texts, of whatever lengths', () => {
+test('sameSecret compares texts of any length', () => {
   const text = fc.string({ unit: 'binary', maxLength: 20 });
   fc.assert(
     fc.property(text, text, (a, b) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { decodeBase64url, encodeBase64url } from '../src/base64url.ts';
 
 describe('base64url', () => {
-  test('every byte string survives the way there and back', () => {
+  test('every byte string survives encoding and decoding', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         expect(decodeBase64url(encodeBase64url(bytes))).toEqual(Buffer.from(bytes));
@@ -11,7 +11,7 @@ describe('base64url', () => {
     );
   });
 
-  test('a view into a larger buffer is encoded alone', () => {
+  test('a view into a larger buffer is encoded without the rest of the buffer', () => {
     expect(encodeBase64url(new Uint8Array([1, 2, 3, 4]).subarray(1, 3))).toBe('AgM');
   });
 

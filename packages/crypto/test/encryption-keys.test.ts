@@ -5,7 +5,7 @@ import { generateEncryptionKey, KeyError, readEncryptionKeys } from '../src/inde
 const base64 = randomBytes(32).toString('base64');
 
 describe('the list of encryption keys', () => {
-  test('is read in order: the first seals', () => {
+  test('is read in order, and the first key seals', () => {
     const keys = readEncryptionKeys(`${generateEncryptionKey('new')}, ${generateEncryptionKey('old')}`);
     expect(keys.ids).toEqual(['new', 'old']);
     expect(keys.sealing.id).toBe('new');
@@ -13,7 +13,7 @@ describe('the list of encryption keys', () => {
     expect(keys.get('other')).toBeUndefined();
   });
 
-  test('takes the key that was generated, k1 unless named otherwise', () => {
+  test('accepts a generated key, whose id is k1 unless another is given', () => {
     expect(generateEncryptionKey()).toMatch(/^k1:[A-Za-z0-9+/]{43}=$/);
     expect(generateEncryptionKey()).not.toBe(generateEncryptionKey());
     expect(() => generateEncryptionKey('no.dots')).toThrow(KeyError);

@@ -7,7 +7,7 @@ const other = generateSigningKey();
 const key = readSigningKey(secret);
 
 describe('a signing key', () => {
-  test('is generated new each time and read back with its public half and id', () => {
+  test('is new each time it is generated, and is read back with its public half and id', () => {
     expect(secret).not.toBe(other);
     expect(secret.endsWith(lastBytes(key.publicKey))).toBe(true);
     expect(key.publicKey).toMatch(/^k4\.public\.[\w-]{43}$/);
@@ -20,7 +20,7 @@ describe('a signing key', () => {
     expect(readSigningKey(secretKey).publicKey).toBe(publicKey);
   });
 
-  test('whose halves are of two key pairs is refused', () => {
+  test('whose halves belong to two key pairs is refused', () => {
     const halves = Buffer.concat([bytesOf(secret).subarray(0, 32), bytesOf(other).subarray(32)]);
     expect(() => readSigningKey(`k4.secret.${halves.toString('base64url')}`)).toThrow(/does not belong/);
   });
@@ -57,7 +57,7 @@ describe('the list of public keys', () => {
     expect([...keys.keys()]).toEqual([key.kid, otherKey.kid]);
   });
 
-  test('with the same key twice holds it once', () => {
+  test('with the same key twice keeps it once', () => {
     expect(readPublicKeys(`${key.publicKey},${key.publicKey}`).size).toBe(1);
   });
 
@@ -65,7 +65,7 @@ describe('the list of public keys', () => {
     expect(() => readPublicKeys(list)).toThrow(KeyError);
   });
 
-  test('names a malformed entry by its place and never quotes it', () => {
+  test('names a malformed entry by its position and never quotes it', () => {
     const message = messageOf(() => readPublicKeys(`${key.publicKey}, ${secret}`));
     expect(message).toMatch(/^public key 2: /);
     expect(message).not.toContain(secret.slice(10, 20));
@@ -81,23 +81,26 @@ describe('a public key of small order', () => {
     'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
   ];
 
-  test.each(spellings)('%s: a token made without any secret verifies under it, so it is refused', (hex) => {
-    const publicKey = `k4.public.${Buffer.from(hex, 'hex').toString('base64url')}`;
-    // R = the neutral element, S = 0: fits whenever the challenge is a multiple of the point's order.
-    const signature = Buffer.alloc(64);
-    signature.writeUInt8(1, 0);
-    const forged = Array.from({ length: 200 }, (_, n) =>
-      Buffer.concat([Buffer.from(`{"n":${n}}`), signature]),
-    );
-    expect(forged.some((body) => verifies(publicKey, body))).toBe(true);
-    expect(() => readPublicKeys(publicKey)).toThrow(/small order/);
-  });
+  test.each(spellings)(
+    '%s: it is refused, because a token made without any secret verifies under it',
+    (hex) => {
+      const publicKey = `k4.public.${Buffer.from(hex, 'hex').toString('base64url')}`;
+      // R = the neutral element, S = 0: fits whenever the challenge is a multiple of the point's order.
+      const signature = Buffer.alloc(64);
+      signature.writeUInt8(1, 0);
+      const forged = Array.from({ length: 200 }, (_, n) =>
+        Buffer.concat([Buffer.from(`{"n":${n}}`), signature]),
+      );
+      expect(forged.some((body) => verifies(publicKey, body))).toBe(true);
+      expect(() => readPublicKeys(publicKey)).toThrow(/small order/);
+    },
+  );
 
   test.each([
     ['the sign bit set', `${'00'.repeat(31)}80`],
     ['y written as p', `ed${'ff'.repeat(30)}7f`],
     ['y written as p + 1', `ee${'ff'.repeat(30)}7f`],
-  ])('is refused in its other spelling: %s', (_name, hex) => {
+  ])('is refused in its non-canonical spelling: %s', (_name, hex) => {
     const paserk = `k4.public.${Buffer.from(hex, 'hex').toString('base64url')}`;
     expect(() => readPublicKeys(paserk)).toThrow(/small order/);
   });

@@ -10,7 +10,7 @@ const body = '{"provider":"openai"}';
 const made = mac(keys, 'idempotency', body);
 
 describe('a fingerprint', () => {
-  test('is the HMAC-SHA256 of the data under a key derived for the purpose, behind the key id', () => {
+  test('is the HMAC-SHA256 of the data under a key derived for the purpose, prefixed with the key id', () => {
     const derived = hkdfSync('sha256', Buffer.from(oldKey.slice(3), 'base64'), '', 'idempotency', 32);
     const expected = createHmac('sha256', Buffer.from(derived)).update(body).digest('base64url');
     expect(made).toBe(`k1.${expected}`);
@@ -46,7 +46,7 @@ describe('a fingerprint', () => {
     },
   );
 
-  test('is checked with the key that made it while that is listed, and is unknown afterwards', () => {
+  test('is checked with the key that made it while that key is listed, and is unknown afterwards', () => {
     const rotated = readEncryptionKeys(`${newKey},${oldKey}`);
     expect(checkMac(rotated, 'idempotency', body, made)).toBe('same');
     expect(mac(rotated, 'idempotency', body)).toMatch(/^k2\./);

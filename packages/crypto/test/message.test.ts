@@ -16,7 +16,7 @@ const bytes = Buffer.from([0, 255]);
 const signed = signMessage(bytes, key.privateKey);
 
 describe('a signed message', () => {
-  test('gives any bytes back, with no footer when there is none', () => {
+  test('returns any bytes, and an empty footer if it has none', () => {
     expect(verifyMessage(signed, publicKey)).toEqual({ message: bytes, footer: Buffer.alloc(0) });
   });
 
@@ -24,11 +24,11 @@ describe('a signed message', () => {
     expect(verifyMessage(`${signed}.`, publicKey)).toBeUndefined();
   });
 
-  test('is refused with another key than the one that signed', () => {
+  test('is refused with a key other than the signing key', () => {
     expect(verifyMessage(signed, keys.get(other.kid) as KeyObject)).toBeUndefined();
   });
 
-  test('is refused with another implicit assertion, and with none where there was one', () => {
+  test('is refused with another implicit assertion, or without the one it was signed with', () => {
     const asserted = signMessage(bytes, key.privateKey, bytes, Buffer.from('tenant 1'));
     expect(verifyMessage(asserted, publicKey, Buffer.from('tenant 1'))).toEqual({
       message: bytes,
@@ -38,7 +38,7 @@ describe('a signed message', () => {
     expect(verifyMessage(asserted, publicKey)).toBeUndefined();
   });
 
-  test('has one signature: the twin made by adding the group order to S is refused', () => {
+  test('has one valid signature: the variant made by adding the group order to S is refused', () => {
     const body = Buffer.from(signed.split('.')[2] ?? '', 'base64url');
     const twin = Buffer.concat([body.subarray(0, -32), plusGroupOrder(body.subarray(-32))]);
     expect(verifyMessage(`v4.public.${twin.toString('base64url')}`, publicKey)).toBeUndefined();

@@ -6,11 +6,11 @@ import { describe, expect, test } from 'vitest';
 import { pae } from '../src/token.ts';
 
 describe('pre-authentication encoding', () => {
-  test('no pieces are eight zero bytes', () => {
+  test('encodes no pieces as eight zero bytes', () => {
     expect(pae([]).toString('hex')).toBe('0000000000000000');
   });
 
-  test('one piece stands behind its count and length', () => {
+  test('encodes one piece after the count and the length', () => {
     expect(pae([Buffer.from('test')]).toString('hex')).toBe('0100000000000000040000000000000074657374');
   });
 

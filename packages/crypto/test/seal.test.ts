@@ -21,7 +21,7 @@ const sealed = seal(keys, 'sk-provider-key', place);
 describe('a deterministic seal', () => {
   const anyText = fc.string({ unit: 'binary', maxLength: 300 });
 
-  test('is the same for the same text and place, and unseals there alone', () => {
+  test('is the same for the same text and place, and unseals only there', () => {
     fc.assert(
       fc.property(anyText, anyText, (text, associated) => {
         const once = sealDeterministic(keys, text, associated);
@@ -46,7 +46,7 @@ describe('a deterministic seal', () => {
     expect(new Set(all.map(nonceOf)).size).toBe(all.length);
   });
 
-  test('shows nothing of a text that is longer than its nonce', () => {
+  test('shows nothing of a text longer than its nonce', () => {
     const bytes = Buffer.from(sealDeterministic(keys, 'session-of-the-server', place).slice(3), 'base64url');
     expect(bytes.toString('latin1')).not.toContain('session');
     expect(sealedWith(sealDeterministic(keys, 'x', place))).toBe('k1');
@@ -54,7 +54,7 @@ describe('a deterministic seal', () => {
 });
 
 describe('a sealed record', () => {
-  test('unseals to any text that was sealed, for the place it was sealed for', () => {
+  test('unseals any text, at the place for which it was sealed', () => {
     const anyText = fc.string({ unit: 'binary', maxLength: 300 });
     fc.assert(
       fc.property(anyText, anyText, (text, associated) => {
@@ -63,13 +63,13 @@ describe('a sealed record', () => {
     );
   });
 
-  test('has the key id in front and shows nothing of the text', () => {
+  test('has the key id in front, and shows nothing of the text', () => {
     expect(sealed).toMatch(/^k1\.[\w-]+$/);
     expect(Buffer.from(sealed.slice(3), 'base64url').toString('latin1')).not.toContain('provider');
     expect(sealedWith(sealed)).toBe('k1');
   });
 
-  test('is another each time, no nonce being used twice', () => {
+  test('differs each time, and never repeats a nonce', () => {
     const nonces = Array.from({ length: 1000 }, () => seal(keys, 'same', place).slice(3, 19));
     expect(new Set(nonces).size).toBe(1000);
   });
@@ -79,7 +79,7 @@ describe('a sealed record', () => {
     expect(codeOf(sealed, '')).toBe('not_authentic');
   });
 
-  test('does not unseal at the place of a record it was swapped with', () => {
+  test('does not unseal after a swap with a record at another place', () => {
     const other = seal(keys, 'another secret', 'credential:2:account:1');
     expect(codeOf(other, place)).toBe('not_authentic');
     expect(codeOf(sealed, 'credential:2:account:1')).toBe('not_authentic');
@@ -103,19 +103,19 @@ describe('a sealed record', () => {
     }
   });
 
-  test('does not unseal at any length it may be cut to, nor with a byte more', () => {
+  test('does not unseal if cut at any length, or with an extra byte', () => {
     for (let length = 0; length < sealed.length; length += 1) {
       expect(codeOf(sealed.slice(0, length))).not.toBe('unsealed');
     }
     expect(codeOf(`${sealed}AAAA`)).toBe('not_authentic');
   });
 
-  test('does not unseal under another id, even if the two ids have the same key', () => {
+  test('does not unseal under another key id, even if both ids have the same key', () => {
     const twins = readEncryptionKeys(`${oldKey},${oldKey.replace('k1:', 'k9:')}`);
     expect(codeOf(sealed.replace('k1.', 'k9.'), place, twins)).toBe('not_authentic');
   });
 
-  test('does not unseal with another key of the same id', () => {
+  test('does not unseal with another key under the same id', () => {
     expect(codeOf(sealed, place, readEncryptionKeys(generateEncryptionKey('k1')))).toBe('not_authentic');
   });
 
@@ -148,7 +148,7 @@ describe('rotation', () => {
     expect(unseal(rotated, sealed, place)).toBe('sk-provider-key');
   });
 
-  test('a resealed record is unsealed once the old key is gone; one that was not is of an unknown key', () => {
+  test('a resealed record unseals after the old key is removed; one that was not resealed has an unknown key', () => {
     const resealed = reseal(rotated, sealed, place);
     const after = readEncryptionKeys(newKey);
     expect(sealedWith(resealed)).toBe('k2');

@@ -45,13 +45,13 @@ describe('a secret key is not shown', () => {
     for (const secret of secrets) expect(shown).not.toContain(secret);
   });
 
-  test('while what tells the keys apart is', () => {
+  test('while the public fields that distinguish keys are', () => {
     expect(JSON.parse(JSON.stringify(signing))).toEqual({ kid: signing.kid, publicKey: signing.publicKey });
     expect(inspect(encryption)).toBe("EncryptionKeys { ids: [ 'k1' ] }");
     expect(inspect(readPublicKeys(signing.publicKey))).toContain(signing.kid);
   });
 
-  test('and the search for it would find it', () => {
+  test('and a shown secret would be found by these tests', () => {
     const leak = inspect({ seed: Buffer.from(signingText.slice(10), 'base64url') });
     expect(secrets.some((secret) => leak.includes(secret))).toBe(true);
   });

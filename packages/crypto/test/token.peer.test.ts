@@ -18,8 +18,8 @@ const claimSets = fc.dictionary(
   { maxKeys: 6, noNullPrototype: true },
 );
 
-describe('paseto-ts, an implementation of its own', () => {
-  test('verifies every token we sign, with the same claims and key id', () => {
+describe('paseto-ts, an independent implementation', () => {
+  test('verifies every token that we sign, with the same claims and key id', () => {
     fc.assert(
       fc.property(claimSets, (claims) => {
         const verified = verify(key.publicKey, signToken(claims, key), bare);
@@ -29,7 +29,7 @@ describe('paseto-ts, an implementation of its own', () => {
     );
   });
 
-  test('signs tokens that verify here', () => {
+  test('signs tokens that we verify', () => {
     fc.assert(
       fc.property(claimSets, (claims) => {
         const token = sign(secret, claims, { ...bare, footer: { kid: key.kid } });
@@ -39,13 +39,13 @@ describe('paseto-ts, an implementation of its own', () => {
     );
   });
 
-  test('signs the very same bytes, the claims being sorted', () => {
+  test('signs the same bytes if the claims are sorted', () => {
     const claims = { aud: 'https://gateway.example', exp: 1_700_003_600, jti: 'g', paths: ['/v1/*'] };
     const theirs = sign(secret, JSON.stringify(claims), { ...bare, footer: { kid: key.kid } });
     expect(theirs).toBe(signToken(claims, key));
   });
 
-  test('a token that it signs without a footer, or for another key, is refused', () => {
+  test('signs without a footer, or for another key, and both tokens are refused', () => {
     const foreign = readSigningKey(generateSigningKey());
     expect(verifyToken(sign(secret, { a: 1 }, bare), keys)).toMatchObject({ reason: 'malformed' });
     const unknown = sign(secret, { a: 1 }, { ...bare, footer: { kid: foreign.kid } });

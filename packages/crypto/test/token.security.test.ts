@@ -21,12 +21,12 @@ const [, , body = '', tail = ''] = token.split('.');
 const malformed = { ok: false, reason: 'malformed' };
 const badSignature = { ok: false, reason: 'bad_signature' };
 
-test('the token these tests change is good as it is', () => {
+test('the original token of these tests is valid', () => {
   expect(verifyToken(token, keys)).toMatchObject({ ok: true });
 });
 
 describe('a changed token', () => {
-  test('is refused whichever single bit of it is changed', () => {
+  test('is refused for any single changed bit', () => {
     for (let at = 0; at < token.length; at += 1) {
       for (let bit = 0; bit < 16; bit += 1) {
         const changed = String.fromCharCode(token.charCodeAt(at) ^ (1 << bit));
@@ -36,7 +36,7 @@ describe('a changed token', () => {
     }
   });
 
-  test('is refused whichever single bit of its signed bytes is changed, by the signature', () => {
+  test('is refused by its signature for any single changed bit of the signed bytes', () => {
     const bytes = Buffer.from(body, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const forged = Buffer.from(bytes);
@@ -45,14 +45,14 @@ describe('a changed token', () => {
     }
   });
 
-  test('is refused at every length it may be cut to, from either end', () => {
+  test('is refused if cut at any length, from either end', () => {
     for (let length = 0; length < token.length; length += 1) {
       expect(verifyToken(token.slice(0, length), keys).ok).toBe(false);
       expect(verifyToken(token.slice(token.length - length), keys).ok).toBe(false);
     }
   });
 
-  test('is refused, however it is edited', () => {
+  test('is refused, whatever the edit', () => {
     const edit = fc.record({
       at: fc.nat(token.length),
       remove: fc.nat(8),
@@ -71,7 +71,7 @@ describe('a changed token', () => {
     );
   });
 
-  test('is refused with its parts swapped for those of another good token', () => {
+  test('is refused with parts swapped with another valid token', () => {
     const [, , otherBody, otherTail] = signToken({ jti: 'other' }, other).split('.');
     expect(verifyToken(`v4.public.${body}.${otherTail}`, keys)).toEqual(badSignature);
     expect(verifyToken(`v4.public.${otherBody}.${tail}`, keys)).toEqual(badSignature);
@@ -93,7 +93,7 @@ describe('any text', () => {
   });
 });
 
-describe('what is not exactly v4.public is malformed', () => {
+describe('a token that is not exactly v4.public is malformed', () => {
   test.each([
     ['nothing', ''],
     ['the header alone', 'v4.public.'],
@@ -153,17 +153,17 @@ describe('the footer', () => {
     ['names no string', '{"kid":null}'],
     ['ends in a line end', `{"kid":"${key.kid}"}\n`],
     ['is long', `{"kid":"${key.kid}"}${' '.repeat(200)}`],
-  ])('is of one form only: malformed if it %s, though rightly signed', (_name, text) => {
+  ])('has one valid form: a token is malformed if the footer %s, even if signed correctly', (_name, text) => {
     const forged = signMessage(Buffer.from('{}'), key.privateKey, Buffer.from(text));
     expect(verifyToken(forged, keys)).toEqual(malformed);
   });
 
-  test('naming another known key than the one that signed is a bad signature', () => {
+  test('that names another known key than the signing key makes a bad signature', () => {
     const forged = signMessage(Buffer.from('{}'), key.privateKey, Buffer.from(`{"kid":"${other.kid}"}`));
     expect(verifyToken(forged, keys)).toEqual(badSignature);
   });
 
-  test('naming an unknown key is refused as such, before any signature is checked', () => {
+  test('that names an unknown key is refused as unknown, before any signature is checked', () => {
     const [, , unsigned] = token.replace(body, Buffer.alloc(80).toString('base64url')).split('.');
     const foreign = Buffer.from(`{"kid":"k4.pid.${'A'.repeat(44)}"}`).toString('base64url');
     expect(verifyToken(`v4.public.${unsigned}.${foreign}`, keys)).toEqual({
@@ -173,7 +173,7 @@ describe('the footer', () => {
   });
 });
 
-describe('a rightly signed payload', () => {
+describe('a correctly signed payload', () => {
   test.each([
     ['an array', '[1]'],
     ['a string', '"claims"'],
@@ -198,12 +198,12 @@ describe('a rightly signed payload', () => {
     expect(verifyToken(signMessage(bytes, key.privateKey, footer), keys)).toEqual(malformed);
   });
 
-  test('signed with an implicit assertion is refused, none being expected', () => {
+  test('signed with an implicit assertion is refused, because none is expected', () => {
     const forged = signMessage(Buffer.from('{}'), key.privateKey, footer, Buffer.from('tenant'));
     expect(verifyToken(forged, keys)).toEqual(badSignature);
   });
 
-  test('signed without the encoding of its parts is refused', () => {
+  test('signed without pre-authentication encoding is refused', () => {
     const message = Buffer.from('{}');
     const plain = sign(null, Buffer.concat([Buffer.from('v4.public.'), message, footer]), key.privateKey);
     const forged = Buffer.concat([message, plain]).toString('base64url');
@@ -218,7 +218,7 @@ describe('length', () => {
     expect(verifyToken(long.slice(1), keys)).toEqual(malformed);
   });
 
-  test('a megabyte is refused before a key is looked up, even if rightly signed', () => {
+  test('a megabyte is refused before a key is looked up, even if signed correctly', () => {
     const claims = Buffer.from(JSON.stringify({ pad: 'x'.repeat(2 ** 20) }));
     const long = signMessage(claims, key.privateKey, footer);
     const untouched = new Untouchable();

@@ -20,21 +20,21 @@ const claims = {
 };
 
 describe('a signed token', () => {
-  test('verifies with the public key alone and gives its claims and key id', () => {
+  test('verifies with the public key alone, and returns its claims and key id', () => {
     expect(verifyToken(signToken(claims, key), keys)).toEqual({ ok: true, claims, kid: key.kid });
   });
 
-  test('is v4.public with the key id, and nothing else, in its footer', () => {
+  test('is v4.public, and its footer contains the key id alone', () => {
     const [version, purpose, , footer = ''] = signToken(claims, key).split('.');
     expect([version, purpose]).toEqual(['v4', 'public']);
     expect(Buffer.from(footer, 'base64url').toString()).toBe(`{"kid":"${key.kid}"}`);
   });
 
-  test('is the same, byte for byte, each time the same claims are signed', () => {
+  test('has the same bytes each time the same claims are signed', () => {
     expect(signToken({ ...claims }, key)).toBe(signToken(claims, key));
   });
 
-  test('is the same in whatever order the claims and what is in them are given', () => {
+  test('has the same bytes whatever the order of the claims and of their fields', () => {
     const one = { a: 1, b: { c: [{ x: 1, y: 2 }], d: null } };
     const two = { b: { d: null, c: [{ y: 2, x: 1 }] }, a: 1 };
     expect(signToken(one, key)).toBe(signToken(two, key));
@@ -44,7 +44,7 @@ describe('a signed token', () => {
     expect(signToken({ paths: ['/a', '/b'] }, key)).not.toBe(signToken({ paths: ['/b', '/a'] }, key));
   });
 
-  test('carries text of any script unchanged, and a claim named __proto__ as an ordinary field', () => {
+  test('carries any script unchanged, and a claim named __proto__ as an ordinary field', () => {
     const odd = { name: 'ключ 🔑 "\\\u0000\u2028', ['__proto__']: 'x', toString: 1 };
     const verified = verifyToken(signToken(odd, key), keys);
     expect(verified).toMatchObject({ ok: true });
@@ -53,7 +53,7 @@ describe('a signed token', () => {
     expect(Object.getPrototypeOf(verified.claims)).toBe(Object.prototype);
   });
 
-  test('is judged by its signature alone: one that expired long ago still verifies here', () => {
+  test('is checked by its signature alone: an expired token still verifies here', () => {
     expect(verifyToken(signToken({ exp: 1 }, key), keys)).toMatchObject({ ok: true, claims: { exp: 1 } });
   });
 
@@ -70,12 +70,12 @@ describe('a signed token', () => {
 describe('rotation', () => {
   const both = readPublicKeys(`${key.publicKey},${newer.publicKey}`);
 
-  test('while both keys are listed, tokens of both verify and tell which key it was', () => {
+  test('while both keys are listed, tokens of both verify, and the result names the key', () => {
     expect(verifyToken(signToken(claims, key), both)).toMatchObject({ ok: true, kid: key.kid });
     expect(verifyToken(signToken(claims, newer), both)).toMatchObject({ ok: true, kid: newer.kid });
   });
 
-  test('once a key is removed its tokens are refused as of an unknown key', () => {
+  test('once a key is removed, its tokens are refused with "unknown key"', () => {
     const after = readPublicKeys(newer.publicKey);
     expect(verifyToken(signToken(claims, key), after)).toEqual({ ok: false, reason: 'unknown_key' });
   });

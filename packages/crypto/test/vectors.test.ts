@@ -36,7 +36,7 @@ describe.skipIf(!vectorsPresent)('official PASETO v4.public vectors', () => {
     expect(signMessage(payload, key.privateKey, footer, assertion)).toBe(text(vector, 'token'));
   });
 
-  test.each(named(signed))('%s: the token verifies and gives payload and footer back', (_name, vector) => {
+  test.each(named(signed))('%s: the token verifies and returns payload and footer', (_name, vector) => {
     const assertion = Buffer.from(text(vector, 'implicit-assertion'));
     const verified = verifyMessage(text(vector, 'token'), publicKeyOf(vector), assertion);
     expect(verified?.message.toString()).toBe(text(vector, 'payload'));

@@ -40,7 +40,7 @@ describe.each(engines)('accounts on %s', (_name, start) => {
   const outcomes = async (refs: Awaited<ReturnType<typeof grantsOf>>) =>
     Promise.all(refs.map(async (ref) => (await admit(redis, ref, newAsk())).is));
 
-  test('a suspended account is admitted in no partition, counts nothing, and its grants are found', async () => {
+  test('a suspended account is admitted in no partition, its calls count nothing, and its grants can be listed', async () => {
     const id = randomUUID();
     const [mine, others] = [await grantsOf(id), await grantsOf(randomUUID())];
     await set(id, 1, true);

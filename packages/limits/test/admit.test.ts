@@ -94,7 +94,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ microusdLeft: 800, usesLeft: 3 });
   });
 
-  test('a refusal says whether others hold the money, the rest is too little, or it is spent', async () => {
+  test('a refusal says whether other calls hold the money, the rest is too small, or the money is spent', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));
@@ -120,14 +120,14 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, ref, newAsk({ holdMicrousd: 0 }))).toMatchObject({ is: 'admitted' });
   });
 
-  test('a grant without limits has no figure of what is left, however much it used', async () => {
+  test('a grant without limits reports no remaining uses or money, however much it used', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { used: 7, settledMicrousd: LARGEST - 10 });
     const answer = await admit(redis, grant.ref, newAsk({ holdMicrousd: undefined }));
     expect(answer).toMatchObject({ is: 'admitted', usesLeft: undefined, microusdLeft: undefined });
   });
 
-  test('figures up to 2^53 - 1 are exact on every way they take', async () => {
+  test('figures up to 2^53 - 1 stay exact through every script', async () => {
     const partition = await openPartition(redis);
     const half = 4_503_599_627_370_001;
     const grant = await loadedGrant(redis, partition, {
@@ -160,7 +160,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ usesLeft: half, microusdLeft: 1 });
   });
 
-  test('asking again with the same hold id counts nothing and gets the same answer', async () => {
+  test('a repeated admission with the same hold id counts nothing and gets the same answer', async () => {
     const partition = await openPartition(redis);
     const { ref } = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
     const ask = newAsk({ holdMicrousd: 50 });
@@ -174,7 +174,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     });
   });
 
-  test('a call given up while its admission was on its way is given back, whichever arrives first', async () => {
+  test('a call that is given up before its admission is answered is refunded, whichever arrives first', async () => {
     const partition = await openPartition(redis);
     const { ref } = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
     const giveUp = (holdId: string) => settle(redis, ref, newOutcome(holdId, { epoch: UNHEARD, uses: 0 }));
@@ -211,7 +211,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });
   });
 
-  test('a grant Redis does not know, or a part of it, must be loaded first', async () => {
+  test('a grant or a part of it that Redis lacks must be loaded first', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget(), newBudget());
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });

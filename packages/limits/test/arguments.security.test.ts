@@ -55,7 +55,7 @@ describe.each(engines)('arguments of scripts on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  test('no amount passes a limit, and every text reaches the ledger as it was', async () => {
+  test('no argument bypasses a limit, and every text reaches the ledger unchanged', async () => {
     const partition = await openPartition(redis);
     const ledger = newLedger(partition);
     const property = fc.asyncProperty(limits, fc.array(call, { maxLength: 5 }), async (most, calls) => {

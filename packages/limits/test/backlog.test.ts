@@ -31,7 +31,7 @@ describe.each(engines)('a backlog on %s', { timeout: TIMEOUT_MS }, (_name, start
   });
   afterAll(() => engine.close());
 
-  test('at its bound refuses further calls and still takes every open settle', async () => {
+  test('at its bound refuses further calls and still accepts every open settle', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const [first, second] = [await admitted(redis, grant), await admitted(redis, grant)];
@@ -83,13 +83,13 @@ describe.skipIf(!hasRedisServer)(
       ['seven tenths of its memory', 0.7, 'admitted'],
       ['four fifths of its memory', 0.8, 'backlog'],
       ['memory without a bound', 0, 'backlog'],
-    ])('that uses %s: each call of the partition, and no other, depends on it', async (_name, share, is) => {
+    ])('that uses %s: only calls of its partition depend on it', async (_name, share, is) => {
       await useShare(share);
       expect(await admissionOf(grant)).toEqual([is, is]);
       expect(await admissionOf(other)).toEqual(['admitted', 'admitted']);
     });
 
-    test('is not read whole for a budget that Redis has lost', async () => {
+    test('is not read whole when Redis has lost a budget', async () => {
       await useShare(0.5);
       const { partition, budgetIds } = grant.ref;
       await redis.del(keys.budget(partition, budgetIds[0] ?? ''));
