@@ -37,7 +37,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  test('exactly k of n parallel calls pass on max_uses = k, charged and held ones together', async () => {
+  test('exactly k of n parallel calls pass on max_uses = k, whether charged or held', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const { ref } = await loadedGrant(redis, partition, { maxUses: 61 });
@@ -49,7 +49,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await figures(redis, partition, ref.budgetIds[0])).toMatchObject({ used: '61' });
   });
 
-  test('a charge counts uses and cost in every budget and is in the stream, with nothing held', async () => {
+  test('a charge counts uses and cost in every budget, is in the stream, and holds nothing', async () => {
     const partition = await openPartition(redis);
     const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
     const budget = newBudget({ maxUses: 9, costLimitMicrousd: 800, endsWithGrant: false });
@@ -116,7 +116,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test("others' holds leave a charge no room until they are settled, and a charge leaves holds none", async () => {
+  test('open holds leave a charge no room until they are settled, and a charge leaves holds no room', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
@@ -132,7 +132,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await ask(0)).toMatchObject({ is: 'admitted', microusdLeft: 0 });
   });
 
-  test('a charge sent again, by any gateway, counts nothing and gets the same answer', async () => {
+  test('a repeated charge, from any gateway, counts nothing and gets the same answer', async () => {
     const other = await engine.connect();
     const partition = await openPartition(redis);
     const { ref } = await loadedGrant(redis, partition, { maxUses: 2, costLimitMicrousd: 50 });
@@ -149,7 +149,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('a charge that is in the ledger and is sent again after a restart of Redis counts nothing', async () => {
+  test('a charge in the ledger that is repeated after a restart of Redis counts nothing', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
@@ -176,7 +176,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(seconds).toBeLessThanOrEqual(MARKED_S);
   });
 
-  test('no uses and no cost: nothing is written, and it passes where everything is used up', async () => {
+  test('a charge without uses or cost writes nothing, and passes when everything is used up', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, {
       maxUses: 1,
@@ -198,7 +198,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await charge(redis, grant.ref, check)).toEqual({ is: 'revoked' });
   });
 
-  test('a use that costs nothing is counted and written down, and so is a cost without a use', async () => {
+  test('a use without a cost is counted and recorded, and so is a cost without a use', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 5 });
     const free = await charged(redis, grant, { uses: 1, costMicrousd: 0 });
@@ -210,7 +210,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await charge(redis, grant.ref, newCharge())).toMatchObject({ is: 'uses_exhausted' });
   });
 
-  test('a closed partition and an unknown or revoked grant are named in the reply, and nothing is written', async () => {
+  test('the reply names a closed partition and an unknown or revoked grant, and nothing is written', async () => {
     const partition = newPartition();
     const grant = newGrant(partition, newBudget());
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });

@@ -46,7 +46,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     Number(await redis.hget(keys.budget(partition, budgetIds[0] ?? ''), 'active'));
   const placed = (leaseMs = 60_000) => ({ ...newCharge(), leaseMs });
 
-  test('exactly 7 of 100 parallel calls are under way over two gateways, and each end lets one more pass', async () => {
+  test('exactly 7 of 100 parallel calls are in flight over two gateways, and each end admits one more', async () => {
     const { ref } = await loaded(7);
     const asks = Array.from({ length: 100 }, () => newAsk());
     const answers = await Promise.all(asks.map((ask, i) => admit(i % 2 ? redis : other, ref, ask)));
@@ -60,7 +60,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     }
   });
 
-  test('a settle, a settle of a call that gives its use back, and the end of a lease each free one place once', async () => {
+  test('a settle, a settle that returns the use, and the end of a lease each free one place once', async () => {
     const { ref } = await loaded(3);
     const [kept, returned, dead] = [newAsk(), newAsk(), newAsk({ leaseMs: -1 })];
     for (const ask of [kept, returned, dead]) expect((await admit(redis, ref, ask)).is).toBe('admitted');
@@ -72,7 +72,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect(await active(ref)).toBe(0);
   });
 
-  test('a charged call keeps its places through a refund, until it leaves or its lease ends', async () => {
+  test('a charged call keeps its places through a refund, until it ends or its lease ends', async () => {
     const { ref } = await loaded(2);
     const [first, second] = [placed(), placed()];
     for (const each of [first, second]) expect((await charge(redis, ref, each)).is).toBe('admitted');
@@ -96,7 +96,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     ]);
   });
 
-  test('a batch takes a place for each of its calls, and more places than there are never pass', async () => {
+  test('a batch takes a place for each call, and the places never exceed the limit', async () => {
     const { ref } = await loaded(3);
     expect(await charge(redis, ref, { ...placed(), calls: 4 })).toMatchObject({ limit: 3, needed: 4 });
     const batch = { ...placed(), calls: 2 };
@@ -123,7 +123,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     return is === 'admitted' ? asked.holdId : is;
   };
 
-  test('a lowered limit lets the calls under way end, and starts none until fewer are left', async () => {
+  test('a lowered limit lets the calls in flight end, and admits none until fewer are left', async () => {
     const grant = await loaded(3);
     const running = [await pass(grant), await pass(grant), await pass(grant)];
     await change(grant, 2, 1);
@@ -139,7 +139,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect(await pass(grant)).toBe('concurrency_limited');
   });
 
-  test('without the limit calls take no place, and those that have one free it; a new limit counts them', async () => {
+  test('without the limit calls take no place, and earlier calls free theirs; a new limit counts calls in flight', async () => {
     const grant = await loaded(2);
     const placed = await pass(grant);
     await change(grant, 2, null);
@@ -153,7 +153,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect(await pass(grant)).not.toBe('concurrency_limited');
   });
 
-  test('a check sees the limit and takes nothing, and a URL without the limit takes no place', async () => {
+  test('a check reads the limit and takes no place, and a URL without the limit takes no place', async () => {
     const { ref } = await loaded(1);
     const check = () => checkGrant(redis, ref, { uses: 1, spends: false });
     expect((await check()).is).toBe('admitted');
@@ -166,7 +166,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test.each([2, null])(
-    'calls under way keep their places in a new epoch with the limit %s',
+    'calls in flight keep their places in a new epoch if the limit is %s',
     async (limit) => {
       const partition = await openPartition(redis);
       const grant = newGrant(partition, newBudget({ concurrentCalls: 2, maxUses: 10 }));

@@ -19,7 +19,7 @@ describe('a connection to Redis', () => {
     for (const client of clients.splice(0)) client.disconnect();
   });
 
-  test('without it a call is refused at once, and counted nowhere when Redis is back', async () => {
+  test('that is down refuses a call at once, and the call is counted nowhere when Redis is back', async () => {
     const first = await serveEmbedded();
     const redis = connect(`redis://127.0.0.1:${first.port}`);
     await redisReady(redis);
@@ -35,13 +35,13 @@ describe('a connection to Redis', () => {
     await second.close();
   });
 
-  test('waiting for a Redis that does not answer ends', async () => {
+  test('times out if Redis does not answer', async () => {
     const gone = await serveEmbedded();
     await gone.close();
     await expect(redisReady(connect(`redis://127.0.0.1:${gone.port}`), 50)).rejects.toThrow('did not answer');
   });
 
-  test('on a connection that falls silent, a command fails after the time that is set for it', async () => {
+  test('that stops responding fails a command after its timeout', async () => {
     const server = await serveEmbedded();
     const line = createServer((socket) => {
       socket.on('error', () => undefined);
@@ -62,7 +62,7 @@ describe('a connection to Redis', () => {
     await server.close();
   });
 
-  test('a connection that falls silent is replaced', async () => {
+  test('that stops responding is replaced', async () => {
     const server = await serveEmbedded();
     const inner: Socket[] = [];
     const line = createServer((socket) => {
@@ -84,7 +84,7 @@ describe('a connection to Redis', () => {
     await server.close();
   });
 
-  test('scripts run on a server that has not seen them', async () => {
+  test('runs scripts on a server that has not cached them', async () => {
     const server = await serveEmbedded();
     const redis = connect(`redis://127.0.0.1:${server.port}`);
     await redisReady(redis);
@@ -97,13 +97,13 @@ describe('a connection to Redis', () => {
     await server.close();
   });
 
-  test('a Cluster is named by its nodes, with user and password', () => {
+  test('to a Cluster is configured by its nodes, with user and password', () => {
     const redis = connect('rediss+cluster://me:p%40ss@127.0.0.1:1,localhost');
     if (!(redis instanceof Cluster)) throw new Error('not a Cluster client');
     expect(redis.options.redisOptions).toMatchObject({ username: 'me', password: 'p@ss', tls: {} });
   });
 
-  test.runIf(CLUSTER)('a script follows its partition to another node', async () => {
+  test.runIf(CLUSTER)('runs a script after its partition has moved to another node', async () => {
     const redis = connect(CLUSTER);
     if (!(redis instanceof Cluster)) throw new Error('not a Cluster client');
     await redisReady(redis);
@@ -128,7 +128,7 @@ describe('a connection to Redis', () => {
   });
 
   test.each(['', 'localhost:6379', 'http://localhost', 'redis://', 'redis+other://a', 'redis+cluster://'])(
-    'the malformed address "%s" is refused without being shown',
+    'with the malformed address "%s" is refused without showing the address',
     (url) => {
       expect(() => connect(url)).toThrow(/^REDIS_URL is malformed$/);
     },

@@ -43,7 +43,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     return (await redis.pexpiretime(keys.credential(partitions[at] ?? 0, id))) - Date.now();
   };
 
-  test('every admission names a new version from then on, in every partition, and it lives as long', async () => {
+  test('after a rotation every admission names the new version, in every partition, and the copy lives as long', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     for (const grant of grants) await loadGrant(redis, grant);
@@ -56,7 +56,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     }
   });
 
-  test('a grant loaded with a version read before a rotation gets the version after it', async () => {
+  test('a grant loaded with a version that was read before a rotation gets the rotated version', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.new' }, partitions);
@@ -68,7 +68,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     }
   });
 
-  test('so it does where the trace of the rotation is of an older epoch, or of none', async () => {
+  test("the grant gets the rotated version even if the rotation's record is of an older epoch or has no epoch", async () => {
     const id = randomUUID();
     const [grant] = grantsOf(id);
     if (!grant) throw new Error('no grant');
@@ -82,7 +82,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     }
   });
 
-  test('a copy of an older epoch gives way to the same version as Postgres has it now', async () => {
+  test('a copy of an older epoch is replaced by the same version from Postgres', async () => {
     const id = randomUUID();
     const [grant] = grantsOf(id);
     if (!grant) throw new Error('no grant');
@@ -92,7 +92,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(await copyIn(0, id)).toEqual({ version: 1, sealed: 'k2.resealed' });
   });
 
-  test('an earlier version never takes the place of a later one', async () => {
+  test('an older version never replaces a newer one', async () => {
     const id = randomUUID();
     await replaceCredential(redis, { id, version: 3, sealed: 'k1.third' }, partitions);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.second' }, partitions);
@@ -100,7 +100,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
       expect(await copyIn(at, id)).toEqual({ version: 3, sealed: 'k1.third' });
   });
 
-  test('a new version stays an hour in partitions without such a grant, a tombstone longer than any call', async () => {
+  test('partitions without such a grant keep a new version for an hour, and a tombstone longer than any call', async () => {
     const replaced = randomUUID();
     const withdrawn = randomUUID();
     await replaceCredential(redis, { id: replaced, version: 2, sealed: 'k1.new' }, partitions);
@@ -111,7 +111,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(await lifeOf(0, withdrawn)).toBeLessThanOrEqual(2 * 86_400_000);
   });
 
-  test('a withdrawn credential has all its grants refused, known to Redis or not, and its seal is gone', async () => {
+  test('a withdrawn credential refuses all its grants, in Redis or not, and its sealed key is deleted', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     const [first, ...unloaded] = grants;
@@ -126,7 +126,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(ends).toBe(keysEndMs(first.expiresAtMs));
   });
 
-  test('a rotation that arrives after the withdrawal revives nothing', async () => {
+  test('a rotation that arrives after the withdrawal does not revive the credential', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     await loadGrant(redis, one(grants, 0));
@@ -137,7 +137,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     for (const at of partitions.keys()) expect(await copyIn(at, id)).toBeUndefined();
   });
 
-  test('the revoked among grants are found: by their own tombstone, by their credential’s, and no others', async () => {
+  test('exactly the revoked grants are found, by their own tombstone or by that of their credential', async () => {
     const partition = partitions[0] ?? 0;
     const [alive, revoked, withdrawn] = [0, 1, 2].map(() => newGrant(partition, newBudget()));
     if (!alive || !revoked || !withdrawn) throw new Error('no grants');
@@ -148,7 +148,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(found).toEqual([withdrawn, revoked].map(({ ref }) => ({ id: ref.id, why: 'revoked' })));
   });
 
-  test('the grants whose end was moved are found with it, unless they are revoked', async () => {
+  test('the search also finds grants with a changed expiry, unless they are revoked', async () => {
     const partition = partitions[0] ?? 0;
     const [never, moved, revoked] = [0, 1, 2].map(() => newGrant(partition, newBudget()));
     if (!never || !moved || !revoked) throw new Error('no grants');
@@ -167,7 +167,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     ]);
   });
 
-  test('a scan yields every copy, however many, and nothing else', async () => {
+  test('a scan returns every copy, however many, and nothing else', async () => {
     const grants = Array.from({ length: 1_200 }, (_, i) => newGrant(partitions[i % 3] ?? 0, newBudget()));
     await Promise.all(grants.map((grant) => loadGrant(redis, grant)));
     const seen: CredentialCopy[] = [];
@@ -180,7 +180,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(new Set(found.map((copy) => copy.sealed))).toEqual(new Set(['k1.sealed']));
   });
 
-  test('a new seal replaces only a copy of the same version, never a later one or a tombstone', async () => {
+  test('a resealed key replaces only a copy of the same version, never a newer one or a tombstone', async () => {
     const partition = partitions[0] ?? 0;
     const [here, later, gone, withdrawn] = [1, 2, 1, 1].map((version) => {
       const grant = newGrant(partition, newBudget());
@@ -205,7 +205,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     );
   });
 
-  test('the same change again reaches the partitions that the first missed', async () => {
+  test('a repeated change reaches the partitions that the first attempt missed', async () => {
     const id = randomUUID();
     const other = await engine.connect();
     other.disconnect();

@@ -30,7 +30,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     return holds.sort();
   }
 
-  test('every settled call reaches the ledger once, while others are settled', async () => {
+  test('every settled call reaches the ledger once, while other calls are settled', async () => {
     const partition = await openPartition(redis);
     const ledger = newLedger(partition);
     const settling = Promise.all([settleMany(partition, 60), settleMany(partition, 60)]);
@@ -46,7 +46,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(0);
   });
 
-  test('a call settled in the millisecond of the last trim is not passed over', async () => {
+  test('a call settled in the millisecond of the last trim is not skipped', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
@@ -74,7 +74,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     }
   });
 
-  test('the next trim drops what a failed one left, and a failed one is never taken for a loss', async () => {
+  test('the next trim drops what a failed trim left, and a failed trim is never reported as a loss', async () => {
     const partition = await openPartition(redis);
     const holds = await settleMany(partition, 6);
     const ledger = newLedger(partition);
@@ -90,7 +90,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'ok', entries: [] });
   });
 
-  test('a trim keeps the entries after the cursor and never goes back', async () => {
+  test('a trim keeps the entries after the cursor, and the cursor never goes back', async () => {
     const partition = await openPartition(redis);
     await settleMany(partition, 4);
     const ids = (await redis.xrange(keys.usage(partition), '-', '+')).map(([id]) => id);
@@ -104,7 +104,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('a look finds the partitions with work among idle ones, and no other', async () => {
+  test('a check finds exactly the partitions with work', async () => {
     const opened = async (calls = 0): Promise<Cursor> => {
       const { cursor } = newLedger(await openPartition(redis));
       await settleMany(cursor.partition, calls);
@@ -138,7 +138,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await withWork(redis, [])).toEqual([]);
   });
 
-  test('a fresh Redis is reported as lost, once', async () => {
+  test('an empty Redis is reported as a loss, once', async () => {
     const partition = await openPartition(redis);
     await redis.del(keys.partition(partition));
     const ledger = newLedger(partition);
@@ -148,7 +148,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
   });
 
   test.each([0, 5])(
-    'where Postgres is at epoch %i and Redis at 1, one above both is begun',
+    'if Postgres is at epoch %i and Redis at 1, the next epoch is one above both',
     async (epoch) => {
       const partition = await openPartition(redis);
       const ledger = newLedger(partition);
@@ -160,7 +160,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     },
   );
 
-  test('an epoch that has begun is not begun again', async () => {
+  test('an epoch that has begun does not begin again', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     await settleMany(partition, 1);
@@ -172,7 +172,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     await admitted(redis, grant);
   });
 
-  test('each epoch notes its survivors again, and a lease without a hold is not one', async () => {
+  test('each epoch records its surviving holds again, and a lease without a hold is not one', async () => {
     const partition = await openPartition(redis);
     const hold = await admitted(redis, await loadedGrant(redis, partition), {
       uses: 2,

@@ -37,7 +37,7 @@ import { type Engine, hasRedisServer, openPartition, startServer } from './redis
 
 const FULL = 'OOM command not allowed';
 
-describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
+describe.skipIf(!hasRedisServer)('a Redis with full memory', () => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {
@@ -55,7 +55,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   };
   const of = (grant: GrantState) => figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('refuses calls, charges and grants, and counts none of them', async () => {
+  test('refuses calls, charges and grants, and counts nothing', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 5, costLimitMicrousd: 100 });
     const other = newGrant(partition, newBudget());
@@ -68,7 +68,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await redis.dbsize()).toBe(counts);
   });
 
-  test('lets no call pass that takes no use and costs nothing', async () => {
+  test('refuses even a call without uses or cost', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     const free = newCharge({ uses: 0 });
     expect(await charge(redis, grant.ref, free)).toMatchObject({ is: 'admitted' });
@@ -77,7 +77,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     await expect(admit(redis, grant.ref, newAsk({ uses: 0 }))).rejects.toThrow(FULL);
   });
 
-  test('narrows holds, and settles calls and those whose lease ran out', async () => {
+  test('narrows holds, and settles calls and expired leases', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 100 });
@@ -92,7 +92,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await redis.xlen(keys.usage(partition))).toBe(2);
   });
 
-  test('remembers how the last call failed, and forgets it after one that did not', async () => {
+  test("records the last call's failure, and clears it after a success", async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 3 });
     const [failed, passed] = [await admitted(redis, grant), await admitted(redis, grant)];
     const lastCall = JSON.stringify({ status: 500, code: null, at: 1 });
@@ -105,7 +105,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await remembered()).toBeNull();
   });
 
-  test('voids a call whose admission was never answered', async () => {
+  test('voids a call whose admission was not answered', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis));
     const ask = newAsk();
     await fill();
@@ -115,7 +115,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('refunds and forestalls charges', async () => {
+  test('refunds charges, and forestalls late ones', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 3 });
     const [first, second] = [await charged(redis, grant), await charged(redis, grant)];
     await fill();
@@ -134,7 +134,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await sweep(redis, [partition])).toBe(0);
   });
 
-  test('raises tombstones, also of grants and credentials that it does not know', async () => {
+  test('writes tombstones, also for grants and credentials that Redis lacks', async () => {
     const partition = await openPartition(redis);
     const [known, unknown, withdrawn, elsewhere] = [
       await loadedGrant(redis, partition),
@@ -184,7 +184,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await settle(redis, grant.ref, newOutcome(hold))).toBeDefined();
   });
 
-  test('empties itself once the calls under way are settled and drained, and admits again', async () => {
+  test('empties once the calls in flight are settled and drained, and admits again', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const record = JSON.stringify({ prv: 'x'.repeat(2_000) });
@@ -205,7 +205,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await of(grant)).toMatchObject({ used: String(holds.length + 1) });
   });
 
-  test('that fills up and empties under parallel calls loses none of them and passes no limit', async () => {
+  test('that fills and empties under parallel calls loses no call and exceeds no limit', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 150, costLimitMicrousd: 1_000_000 });

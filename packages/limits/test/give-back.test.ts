@@ -30,7 +30,7 @@ import { restarted } from './snapshot.ts';
 /** A refused call, which gets its use and its money back. */
 const REFUSED = { uses: 0, costMicrousd: 0 };
 
-describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
+describe.each(engines)('refunds to a grant on %s', (_name, start) => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {
@@ -52,7 +52,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     [1, 21],
     [5, 29],
   ])(
-    'max_uses %i lets exactly %i calls through that are all refused, over three gateways',
+    'max_uses %i admits exactly %i calls that are all refused by the provider, over three gateways',
     async (maxUses, most) => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
       const grant = await loadedGrant(redis, await openPartition(redis), { maxUses });
@@ -70,7 +70,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     [1, 21],
     [5, 29],
   ])(
-    'max_uses %i lets exactly %i charges through that are all refunded, over three gateways',
+    'max_uses %i admits exactly %i charges that are all refunded, over three gateways',
     async (maxUses, most) => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
       const grant = await loadedGrant(redis, await openPartition(redis), { maxUses });
@@ -89,7 +89,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     },
   );
 
-  test('beyond the bound a refused call keeps its use and is charged its hold, and the ledger has it so', async () => {
+  test('beyond the bound on refunds, a refused call keeps its use and is charged its hold, also in the ledger', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 100 });
     for (let i = 0; i < 20; i++)
@@ -101,7 +101,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 30, tokens: 0 });
   });
 
-  test('an admission says whether its call would get everything back', async () => {
+  test('an admission says whether its call would be refunded in full', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     for (let i = 0; i < 20; i++) await refused(grant);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ isReturnable: false });
@@ -113,7 +113,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   test.each([
     ['the use', { uses: 0, costMicrousd: 0 }],
     ['the money alone', { uses: 1, costMicrousd: 0 }],
-  ])('without max_uses, fewer than 20 calls more get %s back than were charged', async (_what, outcome) => {
+  ])('without max_uses, fewer than 20 more calls get %s back than were charged', async (_what, outcome) => {
     const grant = await loadedGrant(redis, await openPartition(redis), { costLimitMicrousd: 1_000_000 });
     const call = async (with_: typeof outcome) => {
       const hold = await admitted(redis, grant, { holdMicrousd: 10 });
@@ -131,13 +131,13 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(await refuse(20)).toBe(10);
   });
 
-  test('a grant without a limit gets everything back, however often', async () => {
+  test('a grant without a limit is refunded in full, however often', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis));
     for (let i = 0; i < 60; i++) expect(await refused(grant)).toMatchObject({ isKept: false });
     expect(await of(grant)).toMatchObject({ used: '0' });
   });
 
-  test('a limit of a shared budget is given back as often as the grant’s own budget allows', async () => {
+  test('a shared budget is refunded as often as the grant’s own budget allows', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ maxUses: 1_000, endsWithGrant: false });
     const [grant, other] = [newBudget(), newBudget()].map((own) => newGrant(partition, own, shared));
@@ -149,7 +149,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(await figures(redis, partition, shared.id)).toMatchObject({ used: '1' });
   });
 
-  test('calls that were never sent to a provider are given back without being counted', async () => {
+  test('calls that were never sent to a provider are refunded, and do not count toward the bound', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     const wasSent = false;
     for (let i = 0; i < 40; i++) {
@@ -166,7 +166,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(await refused(grant)).toMatchObject({ isKept: false });
   });
 
-  test('a call whose admission was never answered leaves no entry in the stream, and its admission is void if it comes late', async () => {
+  test('an unanswered admission leaves no entry in the stream, and is void if it arrives late', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
     const ask = newAsk({ holdMicrousd: 30 });
@@ -179,14 +179,14 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('a batch that is refunded whole counts each of its uses', async () => {
+  test('the refund of a whole batch counts each of its uses', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 10 });
     const batch = async (uses: number) =>
       refund(redis, grant.ref, newRefund(await charged(redis, grant, { uses })));
     expect([await batch(10), await batch(10), await batch(10)]).toEqual([true, true, false]);
   });
 
-  test('the count outlives a restart of Redis', async () => {
+  test('the count of refunds survives a restart of Redis', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 1 });
     const ledger = newLedger(partition);

@@ -22,7 +22,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  test('a lease that runs out settles the full hold exactly once, although several gateways sweep', async () => {
+  test('an expired lease settles the full hold exactly once, although several gateways sweep', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 10_000 });
@@ -41,7 +41,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await settle(redis, grant.ref, newOutcome(alive, { costMicrousd: 7 }))).toBeDefined();
   });
 
-  test('one sweep settles all holds that are due, however many', async () => {
+  test('one sweep settles all expired holds, however many', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     await Promise.all(Array.from({ length: 230 }, () => admitted(redis, grant, { leaseMs: 0 })));
@@ -49,7 +49,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
   });
 
-  test('a sweep of several partitions settles those that are due in each, and none of one whose clock has jumped', async () => {
+  test('a sweep of several partitions settles the expired holds in each, except in one whose clock has jumped', async () => {
     const due = [130, 0, 3, 2];
     const partitions = await Promise.all(due.map(() => openPartition(redis)));
     for (const [i, partition] of partitions.entries()) {
@@ -64,7 +64,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(left).toEqual([1, 1, 1, 3]);
   });
 
-  test('a hold that cannot be settled keeps no other from it, in its partition or in another one', async () => {
+  test('a hold that cannot be settled does not block others, in its partition or in another', async () => {
     const partitions = [await openPartition(redis), await openPartition(redis)];
     for (const partition of partitions) {
       const grant = await loadedGrant(redis, partition);
@@ -81,7 +81,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await redis.zrange(keys.leases(broken), '0', '-1')).toEqual(['broken']);
   });
 
-  test('a settle after the lease ran out and was swept changes nothing', async () => {
+  test('a settle after the lease has expired and was swept changes nothing', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 300, leaseMs: 0 });
@@ -95,7 +95,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('of a settle and sweeps at the same moment exactly one counts', async () => {
+  test('of a settle and simultaneous sweeps exactly one counts', async () => {
     const gateways = [redis, await engine.connect()];
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 10_000 });
@@ -128,7 +128,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await settle(redis, grant.ref, newOutcome(kept))).toBeDefined();
   });
 
-  test('a hold renewed between a sweep finding it and settling it is left alone', async () => {
+  test('a hold that is renewed after a sweep found it is not settled', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const hold = await admitted(redis, grant, { leaseMs: 0 });
@@ -159,7 +159,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   });
 });
 
-test('a clock that jumps ahead, and a silence, let no sweep run for a lease; slow answers and clocks that go back or drift do', () => {
+test('a clock that jumps ahead, and a silence, pause sweeps for the length of a lease; slow answers and clocks that go back or drift do not', () => {
   let now = 0;
   const watch = watchForJumps(60_000, () => now);
   /** A sweep that begins at this time and whose answer is late, by a clock that is ahead. */

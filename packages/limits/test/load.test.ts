@@ -58,7 +58,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
   const budget = (grant: ReturnType<typeof newGrant>) =>
     figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('a loaded grant is found again, and its keys end 25 hours after it', async () => {
+  test('a loaded grant is found, and its keys end 25 hours after it', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), budget);
@@ -72,7 +72,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await redis.pexpiretime(keys.budget(partition, budget.id))).toBe(-1);
   });
 
-  test('an expired grant is not loaded, by the clock of Redis', async () => {
+  test('an expired grant is not loaded; the clock of Redis decides', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), shared);
@@ -82,7 +82,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await loadGrant(redis, { ...expired, expiresAtMs: expired.expiresAtMs + 60_000 })).toBe('ok');
   });
 
-  test('a call of a gateway whose clock is slow rebuilds nothing once the keys have ended', async () => {
+  test('a gateway with a slow clock rebuilds nothing once the keys have expired', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
     const grant = newGrant(partition, newBudget({ maxUses: 2 }), shared);
@@ -106,7 +106,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await loadGrant(redis, readGrant(ledger, late))).toBe('expired');
   });
 
-  test('a hold that lives when its grant expires is settled in all its budgets', async () => {
+  test('a hold that is active when its grant expires is settled in all its budgets', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
     const grant = newGrant(partition, newBudget({ costLimitMicrousd: 100 }), shared);
@@ -132,7 +132,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     };
     const seedKey = ({ ref }: GrantState) => keys.seed(ref.partition, ref.id);
 
-    test('loads a grant once, as Postgres would, and lives for a minute at most', async () => {
+    test('loads a grant once, like Postgres, and lives for a minute at most', async () => {
       const grant = await planted({ maxUses: 2, costLimitMicrousd: 1_000, callsPerMinute: 9 });
       expect(await redis.pttl(seedKey(grant))).toBeLessThanOrEqual(60_000);
       expect(await redis.pttl(seedKey(grant))).toBeGreaterThan(0);
@@ -153,7 +153,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
       expect(await loadGrant(redis, fromSeed(grant))).toBe('stale');
     });
 
-    test('of which eight gateways make use at once loads one budget', async () => {
+    test('used by eight gateways at once loads one budget', async () => {
       const grant = await planted({ maxUses: 5 });
       const gateways = await Promise.all(Array.from({ length: 8 }, () => engine.connect()));
       const results = await Promise.all(
@@ -191,13 +191,13 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
         ({ ref }: GrantState) => withdrawCredential(redis, ref.credentialId, [ref.partition]),
         'revoked',
       ],
-    ] as const)('%s is of no use', async (_what, happens, expected) => {
+    ] as const)('%s is not used', async (_what, happens, expected) => {
       const grant = await planted({ maxUses: 1 });
       await happens(grant);
       expect(await loadGrant(redis, fromSeed(grant))).toBe(expected);
     });
 
-    test('of an earlier epoch is of no use in an open partition', async () => {
+    test('of an earlier epoch is not used in an open partition', async () => {
       const grant = await planted();
       const { partition } = grant.ref;
       await reopen(redis, partition, 2);
@@ -206,7 +206,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
       expect(await loadGrant(redis, { ...grant, epoch: 2 })).toBe('ok');
     });
 
-    test('is dropped with all others, and nothing else is', async () => {
+    test('is dropped with all other seeds, and nothing else is dropped', async () => {
       const grants = [await planted(), await planted()];
       const [first] = grants;
       await loadGrant(redis, newGrant(first?.ref.partition ?? 0, newBudget()));
@@ -216,7 +216,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
       expect((await keysOf(redis, first?.ref.partition ?? 0)).sort()).toEqual(left.sort());
     });
 
-    test('that is long, or one of too many, is left out', async () => {
+    test('that is long, or one of too many, is not stored', async () => {
       const partition = await openPartition(redis);
       const plant = seeder(redis);
       const grant = newGrant(partition, newBudget());
@@ -230,7 +230,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     });
   });
 
-  test('a credential shared by grants lives as long as the longest of them, at its newest version', async () => {
+  test('a credential of several grants lives as long as the longest grant, at its newest version', async () => {
     const partition = await openPartition(redis);
     const long = { ...newGrant(partition, newBudget()), credential: { version: 2, sealed: 'k2.new' } };
     const credential = { version: 1, sealed: 'k1.old' };
@@ -242,7 +242,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await admit(redis, long.ref, newAsk())).toMatchObject({ credentialVersion: 2 });
   });
 
-  test('a second load, with other figures of the ledger, changes nothing that is there', async () => {
+  test('a second load with other ledger figures changes no existing key', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 10, costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 30 });
@@ -255,7 +255,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ usesLeft: 8 });
   });
 
-  test('loads that race with calls lose none of them', async () => {
+  test('loads that race with calls lose no call', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget({ maxUses: 40, costLimitMicrousd: 10_000 }));
@@ -276,7 +276,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await budget(grant)).toEqual({ used: '40', settled: '160', held: '0' });
   });
 
-  test('load adds the calls the ledger has not reached, and not those it has', async () => {
+  test('load adds the calls that the ledger lacks, and not those that it has', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ costLimitMicrousd: 10_000 });
     const first = newGrant(partition, newBudget(), shared);
@@ -299,7 +299,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     for (const id of first.ref.budgetIds) expect(await figures(redis, partition, id)).toEqual(counted);
   });
 
-  test('load counts the late entries of a budget that was not loaded, and reads no others', async () => {
+  test('load counts the late entries of a budget that was not loaded, and reads no other entries', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ costLimitMicrousd: 10_000 });
     const early = newGrant(partition, newBudget(), budget);
@@ -322,7 +322,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await figures(redis, partition, shared)).toEqual({ used: '2', settled: '21', held: '0' });
   });
 
-  test('load is stale once the ledger went on, and right when Postgres is read again', async () => {
+  test('load is stale if the ledger went on, and succeeds after Postgres is read again', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 3 });
     const ledger = newLedger(partition);
@@ -336,7 +336,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await budget(grant)).toMatchObject({ used: '1' });
   });
 
-  test('between the commit to the ledger and the trim a load is right with either reading', async () => {
+  test('between the commit to the ledger and the trim a load is right with the earlier and with the later figures', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
@@ -374,7 +374,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await loadGrant(redis, { ...grant, lastId: '1000-10' })).toBe('ok');
   });
 
-  test('a grant of another epoch than the partition is stale', async () => {
+  test("a grant whose epoch differs from the partition's is stale", async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget());
     expect(await loadGrant(redis, { ...grant, epoch: 2 })).toBe('stale');
@@ -393,7 +393,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await settle(other, grant.ref, newOutcome(hold))).toBeDefined();
   });
 
-  test('a revocation before the first call stands, and load obeys it', async () => {
+  test('a revocation before the first call is kept, and load obeys it', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget());
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
@@ -404,7 +404,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
     expect(await redis.pexpiretime(keys.grant(partition, grant.ref.id))).toBe(keysEndMs(grant.expiresAtMs));
   });
 
-  test('a tombstone outlives every call under way, even one raised long after its grant expired', async () => {
+  test('a tombstone outlives every call in flight, even if it is written long after its grant expired', async () => {
     const partition = await openPartition(redis);
     const unknown = newGrant(partition, newBudget());
     const known = await loadedGrant(redis, partition);

@@ -40,7 +40,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     return { partition, grant, ledger, budget, call, reread };
   }
 
-  test('a FLUSHALL is reported as lost, and no call passes until the partition was drained again', async () => {
+  test('a FLUSHALL is reported as a loss, and no call passes until the partition is drained again', async () => {
     const { partition, grant, ledger, budget, call, reread } = await world({ maxUses: 3 });
     await call(1);
     await drainAll(redis, ledger);
@@ -55,7 +55,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await budget()).toEqual({ used: '1', settled: '1', held: '0' });
   });
 
-  test('an older copy put back by the same process is reported as lost when the ledger is ahead of it', async () => {
+  test('an older copy restored into the same process is reported as a loss if the ledger is ahead of it', async () => {
     const { partition, ledger, call } = await world();
     await call(1);
     await drainAll(redis, ledger);
@@ -68,7 +68,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await drain(redis, ledger.cursor, 10)).toEqual({ is: 'lost' });
   });
 
-  test('another Redis process is reported as lost even when the ledger had none of the missing data', async () => {
+  test('another Redis process is reported as a loss even if the ledger had none of the missing data', async () => {
     const { partition, grant, ledger } = await world();
     const older = await takeSnapshot(redis, partition);
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
@@ -79,7 +79,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
   });
 
-  test('budgets of an older epoch are not believed: they restore from the ledger and the stream', async () => {
+  test('budgets of an older epoch are not used: they are restored from the ledger and the stream', async () => {
     const { partition, grant, ledger, budget, call, reread } = await world({ costLimitMicrousd: 1_000 });
     await call(1);
     const older = await takeSnapshot(redis, partition);
@@ -99,7 +99,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 3, settled: 111, tokens: 0 });
   });
 
-  test('entries that outlived the loss undrained are drained before the partition opens', async () => {
+  test('undrained entries that survived the loss are drained before the partition opens', async () => {
     const { partition, grant, ledger, budget, call, reread } = await world();
     for (const cost of [1, 10, 100]) await call(cost);
     await restarted(redis, partition);
@@ -116,7 +116,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     ]);
   });
 
-  test('calls under way that outlived the loss stay counted and held in the new epoch', async () => {
+  test('calls in flight that survived the loss stay counted and held in the new epoch', async () => {
     const { partition, grant, ledger, budget, reread } = await world({
       maxUses: 3,
       costLimitMicrousd: 1_000,
@@ -134,7 +134,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await redis.exists(keys.survivors(partition))).toBe(0);
   });
 
-  test('rate limits are as full in the new epoch as before, unless Redis has lost their budget', async () => {
+  test('rate limits keep their level in the new epoch, unless Redis has lost their budget', async () => {
     const limits = { callsPerMinute: 9, callsPerDay: 5, tokensPerMinute: 4 };
     const { partition, grant, ledger, reread } = await world(limits);
     const key = keys.budget(partition, grant.ref.budgetIds[0] ?? '');
@@ -154,7 +154,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     await admitted(redis, grant, { worstTokens: 4 });
   });
 
-  test('a survivor whose gateway is gone is settled in full, once, in any later epoch', async () => {
+  test('a surviving hold of a dead gateway is settled in full, once, in any later epoch', async () => {
     const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 400, leaseMs: 0 });
     for (let epoch = 2; epoch <= 3; epoch++) {
@@ -169,7 +169,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 400, tokens: 0 });
   });
 
-  test('more survivors than fit one script are all kept', async () => {
+  test('more surviving holds than one script can take are all kept', async () => {
     const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 10_000 });
     // A few at a time: a busy machine would not answer all of them within a command's time limit.
     for (let i = 0; i < 21; i++) {
@@ -195,7 +195,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeUndefined();
   });
 
-  test('a settle that meets an empty Redis is kept for the ledger', async () => {
+  test('a settle that reaches an empty Redis is kept for the ledger', async () => {
     const { partition, grant, ledger, budget, reread } = await world();
     const hold = await admitted(redis, grant, { holdMicrousd: 400 });
     await loseAll(redis, partition);
@@ -206,7 +206,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
   });
 
-  test('a call that the ledger has and a restored copy settles again ends up counted once everywhere', async () => {
+  test('a call in the ledger that a restored copy settles again is counted once everywhere', async () => {
     const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 400, leaseMs: 0 });
     const older = await takeSnapshot(redis, partition);
@@ -222,7 +222,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(ledger.rows.get(hold)).toMatchObject({ costMicrousd: 250, outcome: 'settled' });
   });
 
-  test('a repeated call is taken out of the budgets that counted it and of no others, once', async () => {
+  test('a repeated call is removed once, from exactly the budgets that counted it', async () => {
     const partition = await openPartition(redis);
     const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);

@@ -43,12 +43,12 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     });
   });
 
-  test('settled money lowers the bound to the money left', async () => {
+  test('settled money lowers the bound to what the remaining money pays', async () => {
     const { admission } = await ask(1_000, 500, hold());
     expect(admission).toMatchObject({ is: 'admitted', tokens: 666, heldMicrousd: 500, microusdLeft: 0 });
   });
 
-  test('the bound is never lowered below the least; the refusal names the money needed', async () => {
+  test('the bound is never lowered below the minimum; the refusal names the money needed', async () => {
     const { admission } = await ask(1_000, 800, hold());
     expect(admission).toMatchObject({
       is: 'cost_limit_too_low',
@@ -57,7 +57,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     });
   });
 
-  test("others' holds lower nothing: the call waits for them", async () => {
+  test('open holds lower no bound: the call waits for them', async () => {
     const { grant } = await ask(1_000, 0, hold());
     const second = await admit(redis, grant.ref, withHold(hold()));
     expect(second).toMatchObject({ is: 'cost_held', heldMicrousd: 700, neededMicrousd: 700 });
@@ -77,7 +77,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     expect(admission).toMatchObject({ is: 'admitted', heldMicrousd: 0 });
   });
 
-  test('the budget with the least room bounds the output, and both hold the same', async () => {
+  test('the budget with the least money left bounds the output, and both budgets hold the same', async () => {
     const partition = await openPartition(redis);
     const own = newBudget({ costLimitMicrousd: 10_000 });
     const budget = newBudget({ costLimitMicrousd: 1_000, settledMicrousd: 500 });
@@ -87,7 +87,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     expect(admission).toMatchObject({ is: 'admitted', tokens: 666, heldMicrousd: 500, microusdLeft: 9_500 });
   });
 
-  test('the bound is the largest that fits, to the token, for any price and any room', async () => {
+  test('the bound is the largest that fits, to the token, for any price and any remaining money', async () => {
     const room = fc.integer({ min: 1, max: 1_000_000_000 });
     await fc.assert(
       fc.asyncProperty(

@@ -13,7 +13,7 @@ const RUNS = LONG_RUNS || (process.env.TEST_ALL ? 100 : 15);
 /** Shrinking a counterexample takes many runs. */
 const TIMEOUT_MS = LONG_RUNS > 0 ? 86_400_000 : 120_000;
 
-describe.each(engines)('any schedule on %s', (name, start) => {
+describe.each(engines)('any sequence of events on %s', (name, start) => {
   let engine: Engine;
   let ran: Ran;
   beforeAll(async () => {
@@ -36,19 +36,19 @@ describe.each(engines)('any schedule on %s', (name, start) => {
   };
 
   test(
-    'without a loss: budgets are exact, each admission is within the limits in force, each call is in the ledger once',
+    'without a loss: budgets are exact, each admission is within the current limits, each call is in the ledger once',
     () => holds('without a loss', withoutLoss(ran)),
     TIMEOUT_MS,
   );
 
   test(
-    'with losses: no call is counted twice, and limits are passed by no more than the calls lost',
+    'with losses: no call is counted twice, and limits are exceeded by no more than the lost calls',
     () => holds('with losses', withLosses(ran)),
     TIMEOUT_MS,
   );
 });
 
-describe('any schedule', () => {
+describe('any sequence of events', () => {
   test.each([
     ['tokens that others hold', / - budget\.tokens_held then/, ' then', often.admissions],
     [

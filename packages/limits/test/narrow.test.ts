@@ -20,7 +20,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
     return { grant, holdId, held };
   };
 
-  test('lowers the hold, and gives the rest to other calls', async () => {
+  test('lowers the hold, and frees the difference for other calls', async () => {
     const { grant, holdId, held } = await loadedWith(900);
     expect((await admit(redis, grant.ref, newAsk({ holdMicrousd: 400 }))).is).toBe('cost_held');
     expect(await narrow(redis, grant.ref, holdId, 500)).toBe(400);
@@ -28,7 +28,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
     expect((await admit(redis, grant.ref, newAsk({ holdMicrousd: 400 }))).is).toBe('admitted');
   });
 
-  test('never raises a hold, and the same again changes nothing', async () => {
+  test('never raises a hold, and a repeat changes nothing', async () => {
     const { grant, holdId, held } = await loadedWith(500);
     expect(await narrow(redis, grant.ref, holdId, 600)).toBe(0);
     expect(await narrow(redis, grant.ref, holdId, 200)).toBe(300);
@@ -36,7 +36,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
     expect(await held()).toBe('200');
   });
 
-  test('does nothing to a call that has been settled, or was never admitted', async () => {
+  test('does nothing to a call that was settled, or was never admitted', async () => {
     const { grant, holdId, held } = await loadedWith(500);
     await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 100 }));
     expect(await narrow(redis, grant.ref, holdId, 50)).toBe(0);
@@ -44,7 +44,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
     expect(await held()).toBe('0');
   });
 
-  test('settling after it frees exactly what was still held', async () => {
+  test('leaves the settle to free exactly what is still held', async () => {
     const { grant, holdId, held } = await loadedWith(500);
     await narrow(redis, grant.ref, holdId, 200);
     await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 150 }));

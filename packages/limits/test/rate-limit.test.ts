@@ -39,7 +39,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     const loaded = async (limit: number) =>
       loadedGrant(redis, await openPartition(redis), { [property]: limit });
 
-    test('exactly as many as allowed pass at once, of many by three gateways', async () => {
+    test('exactly the allowed number of many simultaneous calls passes at three gateways', async () => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
       const { ref } = await loaded(20);
       const calls = Array.from({ length: 200 }, (_, i) => {
@@ -53,7 +53,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect((outcomes.admitted ?? 0) + (outcomes.rate_limited ?? 0)).toBe(200);
     });
 
-    test('it fills evenly, up to the calls of its window', async () => {
+    test('it refills evenly, up to the calls of its window', async () => {
       const grant = await loaded(4);
       const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
       const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
@@ -64,7 +64,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await burst()).toEqual([true, true, true, true, false]);
     });
 
-    test('an answer says how many calls are left and when all are back; a refusal says when to retry', async () => {
+    test('an answer says how many calls are left and when the bucket is full; a refusal says when to retry', async () => {
       const grant = await loaded(2);
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
         rateLimits: [{ name, limit: 2, left: 1, resetMs: windowMs / 2 }],
@@ -80,7 +80,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
     });
 
-    test('a call that misses nothing but a rounding error passes', async () => {
+    test('a call that lacks only a rounding error passes', async () => {
       const grant = await loaded(10);
       // Until the clock has reached this time, nothing is filled.
       const later = Date.now() + 600_000;
@@ -92,7 +92,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await passes('0.99999')).toBe('rate_limited');
     });
 
-    test('a batch counts each of its calls; one with more calls than the limit never passes, and owes nothing', async () => {
+    test('a batch counts each call; a batch with more calls than the limit never passes, and takes nothing', async () => {
       const grant = await loaded(10);
       const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
       const never = { is: 'batch_over_rate', needed: 11, rateLimit: { name, limit: 10 } };
@@ -124,7 +124,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await figures(redis, partition, grant.ref.budgetIds[0])).toMatchObject({ used: '3' });
     });
 
-    test('a charge without uses and cost counts its calls, waits for its turn, and leaves nothing in the ledger', async () => {
+    test('a charge without uses and cost counts its calls and waits, and leaves nothing in the ledger', async () => {
       const grant = await loaded(2);
       const free = () => charge(redis, grant.ref, newCharge({ uses: 0, costMicrousd: 0, calls: 1 }));
       expect(await free()).toMatchObject({ is: 'admitted', rateLimits: [{ left: 1 }] });
@@ -138,13 +138,13 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await free()).toMatchObject({ is: 'admitted' });
     });
 
-    test('used up for good comes before used up for now', async () => {
+    test('a permanent refusal takes precedence over a temporary one', async () => {
       const { ref } = await loadedGrant(redis, await openPartition(redis), { [property]: 1, maxUses: 1 });
       await admit(redis, ref, newAsk());
       expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
     });
 
-    test('a change judges the next call: what is left stays, up to the new limit; without a limit all pass', async () => {
+    test('a changed limit judges the next call: the level stays, up to the new limit; without a limit all pass', async () => {
       const grant = await loaded(8);
       const [budget] = grant.budgets as [BudgetState];
       const change = (revision: number, limit: number | null) =>
@@ -170,7 +170,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect([await left(), await left()]).toEqual([[0], 'rate_limited']);
     });
 
-    test('a clock that goes back gives nothing, and takes nothing', async () => {
+    test('a clock that goes back neither adds nor takes calls', async () => {
       const grant = await loaded(2);
       await admit(redis, grant.ref, newAsk());
       await wait(grant, -60 * windowMs);
@@ -216,7 +216,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     ]);
   });
 
-  test('requests that are no calls are counted alike, and forgotten once all may pass again', async () => {
+  test('requests that are not calls are counted the same way, and forgotten once the bucket is full', async () => {
     const partition = await openPartition(redis);
     const id = randomUUID();
     const asked = await Promise.all(Array.from({ length: 50 }, () => countRequest(redis, partition, id, 12)));

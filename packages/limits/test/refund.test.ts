@@ -37,7 +37,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     return { partition, grant, ledger, budget, sums, reread };
   }
 
-  test('uses and money given back can be used again, in every budget, and are an entry of their own', async () => {
+  test('refunded uses and money can be used again in every budget, and a refund is its own entry', async () => {
     const partition = await openPartition(redis);
     const budgets = [newBudget({ maxUses: 3, costLimitMicrousd: 300 }), newBudget({ maxUses: 4 })];
     const grant = newGrant(partition, ...budgets);
@@ -62,7 +62,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     await charged(redis, grant, { uses: 2, costMicrousd: 200 });
   });
 
-  test('a charge is given back once, in parallel or later, whatever the second try says', async () => {
+  test('a charge is refunded once, whatever a parallel or later refund says', async () => {
     const other = await engine.connect();
     const { partition, grant, budget } = await world({ maxUses: 2 });
     await charged(redis, grant, { costMicrousd: 30 });
@@ -76,7 +76,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(3);
   });
 
-  test('a refund gives back at most the uses and the cost that were charged', async () => {
+  test('a refund returns at most the charged uses and cost', async () => {
     const { grant, budget } = await world();
     await charged(redis, grant, { uses: 5, costMicrousd: 500 });
     const [one, two] = [
@@ -89,7 +89,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await budget()).toMatchObject({ used: '6', settled: '510' });
   });
 
-  test('a charge that was given back and is sent again counts nothing', async () => {
+  test('a refunded charge that is sent again counts nothing', async () => {
     const { partition, grant, budget } = await world();
     const call = await charged(redis, grant, { costMicrousd: 30 });
     await refund(redis, grant.ref, newRefund(call));
@@ -139,7 +139,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await budget()).toEqual({ used: '4', settled: '101', held: '0' });
   });
 
-  test('a refund after Redis restarted changes budgets of the new epoch, and no others', async () => {
+  test('a refund after Redis restarted changes only budgets of the new epoch', async () => {
     const { partition, grant, ledger, budget, sums, reread } = await world();
     const [early, late] = [
       await charged(redis, grant, { costMicrousd: 3 }),
@@ -158,7 +158,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(sums()).toEqual({ used: 0, settled: 0, tokens: 0 });
   });
 
-  test('where Redis lost the charge nothing is given back', async () => {
+  test('if Redis lost the charge, nothing is refunded', async () => {
     const { partition, grant, ledger, budget, sums, reread } = await world();
     const call = await charged(redis, grant, { costMicrousd: 30 });
     await drainAll(redis, ledger);
@@ -176,7 +176,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     ['refund', refund],
     ['forestall', (client, ref, what) => forestall(client, ref, what)],
   ] as const satisfies readonly (readonly [string, typeof refund])[])(
-    'a %s that the ledger has and that is tried again on a restored copy ends up counted once',
+    'a repeated %s that is in the ledger is counted once on a restored copy',
     async (_what, giveBack) => {
       const { partition, grant, ledger, budget, sums, reread } = await world();
       await charged(redis, grant, { uses: 3, costMicrousd: 100 });
@@ -197,7 +197,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     },
   );
 
-  test('a refund that comes twice is taken out of the budgets that counted it and of no others, once', async () => {
+  test('a repeated refund is removed once, from exactly the budgets that counted it', async () => {
     const partition = await openPartition(redis);
     const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);

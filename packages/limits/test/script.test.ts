@@ -35,7 +35,7 @@ describe('names of a script', () => {
     for (const at of [-2, -1, 0]) expect(ends).toContain(`KEYS[${at} + 3 * i]`);
   });
 
-  test('that only one side has are refused', () => {
+  test('that only one side declares are refused', () => {
     expect(() => compileScript('due', names({ eachKeys: ['leases'] }), dueReply)).toThrow(
       'due.lua uses arg.most, which is not declared',
     );
@@ -57,14 +57,14 @@ describe('values of a reply', () => {
   const rate = names({ keys: ['rate'], args: ['perMinute'] });
   const compiled = (counted: Kinds[string]) => compileScript('rate-limit', rate, { counted });
 
-  test('become one text in the order declared', () => {
+  test('become one text in the declared order', () => {
     const lua = compiled({ waitMs: number, left: figure, resetMs: optional(number) });
     expect(lua).toContain(
       "return table.concat({'counted', wait_ms, string.format('%.0f', math.floor(level)), (reset_ms and reset_ms or '')}, '\\t')",
     );
   });
 
-  test('that only one side has are refused', () => {
+  test('that only one side declares are refused', () => {
     expect(() => compiled({ left: number, resetMs: number })).toThrow('values that are not declared');
     expect(() => compiled({ left: number, resetMs: number, waitMs: number, used: number })).toThrow(
       'rate-limit.lua: reply.counted lacks used',

@@ -39,7 +39,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     expect(drained).toEqual({ is: 'ok', entries: [{ id: expect.any(String), ...call }] });
   });
 
-  test('settling twice changes nothing, in parallel or later, whatever the second says', async () => {
+  test('a second settle changes nothing, in parallel or later, whatever it says', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 400 });
@@ -56,7 +56,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('refusals have how the last call failed, until a call succeeds', async () => {
+  test('refusals report how the last call failed, until a call succeeds', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
     const end = async (ended: object) =>
@@ -73,7 +73,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     expect(await refused()).toMatchObject({ is: 'uses_exhausted', lastCall: undefined });
   });
 
-  test('a call that was never sent leaves how the last call failed', async () => {
+  test('a call that was never sent does not change the recorded failure', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 3 });
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { lastCall: '{"status":500}' }));
@@ -81,7 +81,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk({ uses: 9 }))).toMatchObject({ lastCall: '{"status":500}' });
   });
 
-  test('a release gives uses and money back', async () => {
+  test('a release returns uses and money', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 400 });
     const hold = await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });

@@ -48,7 +48,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   const tokens = async ({ ref }: GrantState) =>
     (await readFigures(redis, ref)).map((each) => [each?.tokens, each?.tokensHeld]);
 
-  test('lets calls pass while what is settled and held has room, and says nothing else but what they need', async () => {
+  test('admits calls while settled and held tokens leave room, and reveals only the tokens that a call needs', async () => {
     const grant = await loaded([{ tokenLimit: 100 }]);
     const first = await take(grant, 60);
     const hidden = { of: 2, limit: 100, used: 0, isVisible: false };
@@ -66,7 +66,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     expect((await ask(grant, 0)).is).toBe('admitted');
   });
 
-  test('is never passed by calls at once over two gateways', async () => {
+  test('is never exceeded by simultaneous calls over two gateways', async () => {
     const other = await engine.connect();
     const grant = await loaded([{ tokenLimit: 205 }]);
     const asks = Array.from({ length: 60 }, (_, i) =>
@@ -75,7 +75,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     expect(tally(await Promise.all(asks))).toEqual({ admitted: 20, tokens_held: 40 });
   });
 
-  test('holds in all windows or in none', async () => {
+  test('holds in all windows or in no window', async () => {
     const grant = await loaded([{ tokenLimit: 500 }, {}, { tokenLimit: 50 }]);
     expect(await ask(grant, 60)).toMatchObject({ is: 'token_limit_too_low', of: 4 });
     expect(await tokens(grant)).toEqual(Array.from({ length: 4 }, () => [0, 0]));
@@ -88,7 +88,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     ]);
   });
 
-  test('refuses a call without a bound, and one of no tokens passes', async () => {
+  test('refuses a call without a bound, and admits one of no tokens', async () => {
     const grant = await loaded([{ tokenLimit: 0 }]);
     expect((await ask(grant, undefined)).is).toBe('unbounded');
     expect((await ask(grant, 0)).is).toBe('admitted');
@@ -99,7 +99,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     ]);
   });
 
-  test('charges what was held where the usage is not known, or is above it, and gives an unheard call back', async () => {
+  test('charges the hold if the usage is unknown or above it, and refunds a call that never reached a provider', async () => {
     const grant = await loaded([{ tokenLimit: 1_000 }]);
     await end(grant, await take(grant, 100), undefined);
     await end(grant, await take(grant, 100), 700);
@@ -114,7 +114,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     expect((await tokens(grant))[1]).toEqual([500, 100]);
   });
 
-  test('counts the same hold once, and the tokens of calls that no limit had bounded', async () => {
+  test('counts one hold once, and counts the tokens of calls that had no limit', async () => {
     const grant = await loaded([{}]);
     const asked = newAsk({ worstTokens: 70 });
     for (let i = 0; i < 3; i++) expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
@@ -125,7 +125,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     expect((await tokens(grant))[1]).toEqual([420, 0]);
   });
 
-  test('that is set, raised or taken away judges the next call', async () => {
+  test('that is set, raised or removed judges the next call', async () => {
     const grant = await loaded([{}]);
     const [, window = newBudget()] = grant.budgets;
     await end(grant, await take(grant, 90), 90);
@@ -141,7 +141,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     await take(grant, undefined);
   });
 
-  test('has its figures again after a loss: those of the ledger, of late settles and of holds that survived', async () => {
+  test('is restored after a loss from the ledger, late settles and surviving holds', async () => {
     const grant = await loaded([{ tokenLimit: 1_000 }]);
     const ledger = newLedger(grant.ref.partition);
     await end(grant, await take(grant, 200), 150);

@@ -48,7 +48,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     return answer.is === 'admitted' ? answer.rateLimits[0]?.left : undefined;
   };
 
-  test('the worst of many calls at once over two gateways never exceeds a full bucket and its gain', async () => {
+  test('simultaneous calls over two gateways never use more than a full bucket and its refill', async () => {
     const other = await engine.connect();
     const { ref } = await loaded(200);
     const asks = Array.from({ length: 100 }, (_, i) =>
@@ -61,7 +61,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((said.admitted ?? 0) + (said.rate_limited ?? 0)).toBe(100);
   });
 
-  test('an answer says what is left, and a refusal when to try again', async () => {
+  test('an answer says how many tokens are left, and a refusal when to try again', async () => {
     const grant = await loaded(60);
     expect(await ask(grant, 45)).toMatchObject({
       is: 'admitted',
@@ -77,14 +77,14 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, 30)).is).toBe('admitted');
   });
 
-  test('a call that can use more than a minute allows never passes, and takes nothing', async () => {
+  test('a call that may use more than the limit never passes, and takes nothing', async () => {
     const grant = await loaded(2);
     expect(await ask(grant, 3)).toEqual({ is: 'token_rate_too_low', limit: 2, needed: 3 });
     expect(await left(grant)).toBe(2);
     expect((await ask(grant, 2)).is).toBe('admitted');
   });
 
-  test('a call without a bound does not pass, and one of a URL without the limit does', async () => {
+  test('a call without a bound does not pass, unless the URL has no such limit', async () => {
     expect((await ask(await loaded(2), undefined)).is).toBe('unbounded');
     const free = await loadedGrant(redis, await openPartition(redis));
     expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', rateLimits: [] });
@@ -92,7 +92,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await readFigures(redis, (await loaded(2)).ref))[0]?.tokensPerMinute).toBe(2);
   });
 
-  test('a settle gives back what was not used, once, and an unknown usage gives nothing back', async () => {
+  test('a settle returns the unused tokens once, and unknown usage returns none', async () => {
     const grant = await loaded(3);
     const known = await take(grant, 3);
     for (const _ of [1, 2]) await end(grant, known, 1);
@@ -101,7 +101,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(await left(grant)).toBe(0);
   });
 
-  test('a limit that is removed and set again while a call runs: its settle gives back what it finds a limit for', async () => {
+  test('if a limit is removed and set again during a call, its settle returns tokens to the limit that it finds', async () => {
     const grant = await loaded(5);
     const [budget] = grant.budgets as [BudgetState];
     const change = (revision: number, tokensPerMinute: number | null) =>
@@ -119,7 +119,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, undefined)).is).toBe('unbounded');
   });
 
-  test('a lease that ends gives nothing back, nor does a settle after it', async () => {
+  test('an expired lease returns nothing, and neither does a settle after it', async () => {
     const grant = await loaded(3);
     const holdId = await take(grant, 3);
     await renew(redis, grant.ref.partition, -1_000, [holdId]);
@@ -128,7 +128,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(await left(grant)).toBe(0);
   });
 
-  test('what the bucket has gained since is not given back again', async () => {
+  test('tokens that the bucket has refilled since are not returned again', async () => {
     const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     const slow = await take(grant, 60);
@@ -149,7 +149,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(now).toBeLessThanOrEqual(33);
   });
 
-  test('an admission that is sent again takes nothing more, and one that was never answered is given back', async () => {
+  test('a repeated admission takes nothing more, and an unanswered admission is refunded', async () => {
     const grant = await loaded(5);
     const asked = newAsk({ worstTokens: 4 });
     for (const _ of [1, 2]) expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
@@ -158,7 +158,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(await left(grant)).toBe(5);
   });
 
-  test('a refused call takes no tokens, and a check or a charge none either', async () => {
+  test('a refused call, a check and a charge take no tokens', async () => {
     const grant = await loaded(5, { costLimitMicrousd: 10 });
     expect((await ask(grant, 4, { holdMicrousd: 11 })).is).toBe('cost_limit_too_low');
     expect((await checkGrant(redis, grant.ref, { uses: 1, spends: true })).is).toBe('admitted');
@@ -166,7 +166,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(await left(grant)).toBe(5);
   });
 
-  test('a call that used more than its worst leaves a debt of a minute at most', async () => {
+  test('a call that used more than its hold leaves a debt of a minute at most', async () => {
     const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     await end(grant, await take(grant, 1), 10_000);
@@ -176,7 +176,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, 1)).is).toBe('admitted');
   });
 
-  test('a debt is a minute of the new limit at most, once the limit was lowered', async () => {
+  test('after the limit is lowered, a debt is at most a minute of the new limit', async () => {
     const grant = await loaded(60_000);
     const [budget] = grant.budgets as [BudgetState];
     await end(grant, await take(grant, 1), 1_000_000);
@@ -189,7 +189,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, 1)).is).toBe('admitted');
   });
 
-  test('a clock that goes back gains nothing, gives nothing back, and keeps no call waiting for it', async () => {
+  test('a clock that goes back refills nothing, returns nothing, and delays no call', async () => {
     const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     const holdId = await take(grant, 60);
@@ -201,7 +201,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, 30)).is).toBe('admitted');
   });
 
-  test('a hold of an older epoch gives nothing back to the bucket of the new one', async () => {
+  test('a hold of an older epoch returns nothing to the bucket of the new one', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget({ tokensPerMinute: 5 }));
     await loadGrant(redis, grant);
@@ -239,7 +239,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   );
 
   test(
-    'in any schedule the bucket is exact, and no minute gets more than a full bucket and its gain',
+    'in any sequence the bucket is exact, and no minute gets more than a full bucket and its refill',
     () =>
       fc.assert(
         fc.asyncProperty(fc.integer({ min: 1, max: 100_000_000 }), steps, async (perMinute, schedule) => {

@@ -7,7 +7,7 @@ const NONE = { maxUses: null, costLimitMicrousd: null };
 const MUCH = { maxUses: 10, costLimitMicrousd: 1_000 };
 const LITTLE = { maxUses: 3, costLimitMicrousd: 500 };
 
-describe.each(engines)('the uses and the money that are left after a settle, on %s', (_name, start) => {
+describe.each(engines)('the uses and the money left after a settle, on %s', (_name, start) => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe.each(engines)('the uses and the money that are left after a settle, on 
     expect([left?.uses, left?.microusd]).toEqual([uses, microusd]);
   });
 
-  test('are 0 where a limit was lowered below what is used', async () => {
+  test('are 0 if a limit was lowered below what is used', async () => {
     const partition = await openPartition(redis);
     const window = windowOf({ ...MUCH, visible: true });
     const grant = newGrant(partition, newBudget({ maxUses: 100, costLimitMicrousd: 9_000 }), window);

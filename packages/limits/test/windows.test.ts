@@ -69,7 +69,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     redis.hset(keys.budget(partition, id), 'window', `${window?.startsMs} ${Date.now() - 1}`);
   const of = ({ id }: BudgetState) => figures(redis, partition, id);
 
-  test('counts calls in addition to the grant’s own budget, and a refusal names the full one by its position', async () => {
+  test('counts calls in addition to the grant’s own budget, and a refusal names the full window by its position', async () => {
     const window = newWindow({ maxUses: 1, costLimitMicrousd: 100 });
     const grant = await loaded(newBudget({ costLimitMicrousd: 1_000 }), window);
     await admitted(redis, grant, { holdMicrousd: 60 });
@@ -81,7 +81,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     });
   });
 
-  test('that is over, or has not begun, counts nothing, and says the time of Redis', async () => {
+  test('that is over, or has not begun, counts nothing, and the reply has the time of Redis', async () => {
     const window = newWindow();
     const grant = await loaded(newBudget(), window);
     const before = Date.now();
@@ -101,7 +101,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(grant.budgets[0] as BudgetState)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('cannot be loaded when it is over or has not begun; nothing of the grant is', async () => {
+  test('that is over or has not begun cannot be loaded, and nothing of the grant is loaded', async () => {
     partition = await openPartition(redis);
     for (const window of [
       newWindow({}, Date.now() - HOUR_MS, HOUR_MS / 2),
@@ -113,7 +113,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     }
   });
 
-  test('without an end counts for good, and its key has no end either', async () => {
+  test('without an end counts forever, and its key never expires', async () => {
     const window = newBudget({
       endsWithGrant: false,
       maxUses: 1,
@@ -133,7 +133,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     );
   });
 
-  test('has the end of a call that it admitted, however late, and the next one has only its own', async () => {
+  test('gets the settle of a call that it admitted, however late, and the next window gets only its own calls', async () => {
     const first = newWindow({ costLimitMicrousd: 100 });
     const grant = await loaded(newBudget(), first);
     const [settled, expired] = [
@@ -158,7 +158,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(expired).not.toBe(settled);
   });
 
-  test('takes back what it charged, and the next one gives nothing back for it', async () => {
+  test('gets the refunds of its own charges, and the next window gets none of them', async () => {
     const first = newWindow();
     const grant = await loaded(newBudget(), first);
     const made = await charged(redis, grant, { costMicrousd: 20 });
@@ -172,7 +172,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(first)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('lowers the hold of a call that it admitted, and of no other', async () => {
+  test('lowers the hold of a call that it admitted, and no other hold', async () => {
     const first = newWindow();
     const grant = await loaded(newBudget(), first);
     const hold = await admitted(redis, grant, { holdMicrousd: 50 });
@@ -184,7 +184,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(first)).toMatchObject({ held: '10' });
   });
 
-  test('lowers no output bound: from it a holder could read how much others have left', async () => {
+  test('lowers no output bound, because a holder could read from it how much others have left', async () => {
     const hold = { fixedMicrousd: 10, ratePerMtok: 1_000_000, askedTokens: 100, leastTokens: 10 };
     const window = newWindow({ costLimitMicrousd: 80 });
     const grant = await loaded(newBudget({ costLimitMicrousd: 1_000 }), window);
@@ -200,7 +200,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     });
   });
 
-  test('that comes after another starts at nothing, although the stream has calls of the grant', async () => {
+  test('that follows another starts at zero, although the stream has calls of the grant', async () => {
     const first = newWindow();
     const grant = await loaded(newBudget(), first);
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
@@ -210,7 +210,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(second)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('whose key alone was lost has its calls again, from the stream', async () => {
+  test('whose key alone was lost is restored from the stream', async () => {
     const window = newWindow();
     const grant = await loaded(newBudget(), window);
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
@@ -220,7 +220,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(window)).toEqual({ used: '3', settled: '21', held: '0' });
   });
 
-  test('has the figures of the ledger after Redis has lost everything', async () => {
+  test('is restored from the ledger after Redis has lost everything', async () => {
     const window = newWindow({ costLimitMicrousd: 100 });
     const grant = await loaded(newBudget(), window);
     await charged(redis, grant, { costMicrousd: 60 });
@@ -233,7 +233,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 41 }))).toMatchObject({ of: 2 });
   });
 
-  test('keeps changed limits against a load that read Postgres before the change', async () => {
+  test('keeps changed limits if a load had read Postgres before the change', async () => {
     partition = await openPartition(redis);
     const window = newWindow({ maxUses: 9 });
     const grant = grantOf(newBudget(), window);

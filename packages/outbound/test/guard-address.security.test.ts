@@ -137,7 +137,7 @@ const spellings = [
   '①②⑦.0.0.1',
 ];
 
-test.each(spellings)('http://%s is not reached', async (host) => {
+test.each(spellings)('http://%s gets no request', async (host) => {
   const dispatcher = guardedDispatcher(false);
   const before = reached;
   await expect(request(`http://${host}:${port}/`, { dispatcher })).rejects.toThrow();
@@ -145,7 +145,7 @@ test.each(spellings)('http://%s is not reached', async (host) => {
   await dispatcher.destroy();
 });
 
-test('the addresses above could be reached, were they allowed', async () => {
+test('the addresses above are reachable if they are allowed', async () => {
   const dispatcher = guardedDispatcher(true);
   for (const host of ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1']) {
     const answer = await request(`http://${host}:${port}/`, { dispatcher });
@@ -154,7 +154,7 @@ test('the addresses above could be reached, were they allowed', async () => {
   await dispatcher.destroy();
 });
 
-test('what is allowed by host and port lets exactly that pass', async () => {
+test('an allowed host and port allow exactly that host and port', async () => {
   const dispatcher = guardedDispatcher(new Set([`127.0.0.1:${port}`]));
   const answer = await request(`http://127.0.0.1:${port}/`, { dispatcher });
   expect(await answer.body.text()).toBe('inside');
@@ -168,7 +168,7 @@ test('what is allowed by host and port lets exactly that pass', async () => {
   await Promise.all([dispatcher.destroy(), other.destroy()]);
 });
 
-test('an allowed host without a port means the port of its scheme', async () => {
+test('an allowed host without a port allows the default port of its scheme', async () => {
   const dispatcher = guardedDispatcher(new Set(['127.0.0.1:80']));
   // Whether or not a server listens on port 80, the guard has let the call pass.
   const error = await request('http://127.0.0.1/', { dispatcher }).catch((thrown: Error) => thrown);
@@ -202,18 +202,18 @@ describe('through a proxy', () => {
     'metadata.google.internal',
     'intranet',
     'a.local.',
-  ])('https://%s is not asked for', async (host) => {
+  ])('https://%s gets no request', async (host) => {
     await expect(request(`https://${host}/`, { dispatcher })).rejects.toThrow();
     expect(targets).toEqual([]);
   });
 
-  test('http goes without it, and is guarded all the same', async () => {
+  test('http does not use it, and is guarded too', async () => {
     const before = reached;
     await expect(request(`http://127.0.0.1:${port}/`, { dispatcher })).rejects.toThrow('reserved');
     expect({ reached, targets }).toEqual({ reached: before, targets: [] });
   });
 
-  test('a name that is unknown here is left to it', async () => {
+  test('a name that does not resolve here is passed to it', async () => {
     await expect(request('https://nowhere.invalid/', { dispatcher })).rejects.toThrow('502');
     expect(targets).toEqual(['nowhere.invalid:443']);
   });
@@ -240,14 +240,17 @@ test.each([
   [['2606:4700:4700::1111', '::1']],
   [['::ffff:169.254.169.254']],
   [[]],
-])('a name that resolves to %s is refused, whatever else it resolves to', async (addresses) => {
-  for (const all of [true, false]) {
-    const { error } = await lookUp(addresses, all);
-    expect(error).toMatchObject({ code: 'BLOCKED_ADDRESS' });
-  }
-});
+])(
+  'a name that resolves to %s is refused, even if it also resolves to other addresses',
+  async (addresses) => {
+    for (const all of [true, false]) {
+      const { error } = await lookUp(addresses, all);
+      expect(error).toMatchObject({ code: 'BLOCKED_ADDRESS' });
+    }
+  },
+);
 
-test('a name that resolves to public addresses is connected to at just those', async () => {
+test('a name that resolves to public addresses is connected to exactly those', async () => {
   expect(await lookUp(['1.1.1.1', '2606:4700:4700::1111'], true)).toEqual({
     error: null,
     found: [
@@ -258,7 +261,7 @@ test('a name that resolves to public addresses is connected to at just those', a
   expect((await lookUp(['1.1.1.1', '9.9.9.9'], false)).found).toBe('1.1.1.1');
 });
 
-test('a name that turns private when it is looked up again is refused then', async () => {
+test('a name that resolves to a private address at the second lookup is refused then', async () => {
   const answers = [['1.1.1.1'], ['127.0.0.1']];
   const rebinding = guardedLookup(isReserved, (name, options, callback) =>
     resolvingTo(...(answers.shift() ?? []))(name, options, callback),

@@ -117,14 +117,14 @@ describe('usage of a stream', () => {
     expect(ask({ stream: false })).toBeUndefined();
   });
 
-  it('is not asked for where the provider sends it anyway or refuses the field', () => {
+  it('is not requested where the provider sends it anyway or refuses the field', () => {
     for (const [provider, path] of CHAT) {
       const asks = ['openai', 'azure-openai', 'deepseek', 'xai', 'google'].includes(provider);
       expect(spendOf(provider, path).askUsage !== undefined, provider).toBe(asks);
     }
   });
 
-  it('is not asked for where Azure refuses the field', () => {
+  it('is not requested where Azure refuses the field', () => {
     const refuses = (body: object, query = '', path = '/openai/deployments/gpt-4o/chat/completions') =>
       spendOf('azure-openai', path).refusesAsking?.({ ...streamed, ...body }, query)?.param;
     const V1 = '/openai/v1/chat/completions';
@@ -139,7 +139,7 @@ describe('usage of a stream', () => {
     expect(spendOf(...OPENAI).refusesAsking).toBeUndefined();
   });
 
-  it('comes in a chunk that differs from all others', () => {
+  it('arrives in a chunk that differs from all others', () => {
     const is = (chunk: unknown) => spendOf(...OPENAI).isUsageEvent?.(JSON.stringify(chunk));
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
     expect(is({ choices: [], usage })).toBe(true);

@@ -15,12 +15,12 @@ describe('completions', () => {
     expect(times({ prompt: [[1, 2], [3]] })).toBe(2);
   });
 
-  it('without a bound have the 16 tokens that OpenAI writes by default', () => {
+  it('without a bound hold the 16 tokens that OpenAI writes by default', () => {
     expect(boundOf('openai', path, body).output).toMatchObject({ asked: 16, least: 16 });
     expect(boundOf('together', path, body).output).toMatchObject({ asked: 4_096 });
   });
 
-  it('may fill a window each', () => {
+  it('may each fill a window', () => {
     const facts = { ...FACTS, contextWindow: 1_000 };
     const prompt = ['x'.repeat(9_000), 'y'.repeat(9_000)];
     expect(boundOf('openai', path, { ...body, prompt }, facts).inputTokens).toBe(2_000);
@@ -34,7 +34,7 @@ describe('completions', () => {
     ['openai', '/v1/completions', { best_of: 1.5 }, 'best_of'],
     ['together', '/v1/completions', { echo: true }, 'echo'],
     ['deepseek', '/beta/completions', { best_of: 2 }, 'best_of'],
-  ] as const)('refuse what has no bound: %s %s %j', (provider, where, more, param) => {
+  ] as const)('are refused without a bound: %s %s %j', (provider, where, more, param) => {
     expect(refusedIn(provider, where, { ...body, ...more })).toBe(param);
   });
 });
@@ -42,7 +42,7 @@ describe('completions', () => {
 describe('embeddings', () => {
   const path = '/v1/embeddings';
 
-  it('have input alone, at most a window for each element', () => {
+  it('cost input alone, at most a window for each element', () => {
     const facts = { ...FACTS, contextWindow: 100 };
     const input = ['x'.repeat(5_000), 'y'];
     expect(boundOf('openai', path, { model: 'm', input }, facts)).toEqual({
@@ -56,7 +56,7 @@ describe('embeddings', () => {
     [{ input: [{ image: 'x' }] }, 'input'],
     [{ input: 'a', instruct: 'x' }, 'instruct'],
     [{ dimensions: 3 }, 'input'],
-  ])('refuse a part without a bound: %j', (more, param) => {
+  ])('are refused with a part that has no bound: %j', (more, param) => {
     expect(refusedIn('openai', path, { model: 'm', input: undefined, ...more })).toBe(param);
   });
 });
