@@ -114,7 +114,7 @@ const CALLS: Readonly<Record<string, typeof EMBEDDINGS | typeof CHAT | typeof UN
 };
 
 const all = { ...ENDLESS, ...(thorough ? ENDLESS_BUT_READABLE : {}) };
-test.each(Object.keys(all))('%s, without end, is not read on once its holder has left', async (kind) => {
+test.each(Object.keys(all))('an endless %s is read no further after its client has left', async (kind) => {
   answer = all[kind] as Endless;
   taken = undefined;
   const { ask, body } = CALLS[answer.type] ?? UNKNOWN;

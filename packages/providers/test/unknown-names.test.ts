@@ -67,21 +67,25 @@ const UNKNOWN: readonly (readonly [string, string, object, string])[] = [
   ['cohere', '/v2/rerank', { model: 'm', query: 'x', documents: ['x'], note: 1 }, 'note'],
 ];
 
-test.each(UNKNOWN)('at %s %s, %j is refused as %s, which a file can add', (id, path, body, name) => {
-  const call = { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts: FACTS };
-  const judged = endpoint(id, path).spend.bound(body as JsonObject, call);
-  if (!('unbounded' in judged)) throw new Error('was not refused');
-  expect(judged.unbounded).toMatchObject({ isUnknown: true });
-  expect(nameOfPlace(judged.unbounded, body as JsonObject)).toBe(name);
+test.each(UNKNOWN)(
+  'at %s %s, %j is refused as %s, which a knowledge file can add',
+  (id, path, body, name) => {
+    const call = { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts: FACTS };
+    const judged = endpoint(id, path).spend.bound(body as JsonObject, call);
+    if (!('unbounded' in judged)) throw new Error('was not refused');
+    expect(judged.unbounded).toMatchObject({ isUnknown: true });
+    expect(nameOfPlace(judged.unbounded, body as JsonObject)).toBe(name);
 
-  const cited = { source: 'https://example.com/changelog', date: '2026-11-28' };
-  const fields = { [name]: { ...cited, effect: 'harmless' } };
-  const file = JSON.stringify({ date: '2026-11-28', providers: { [id]: { fields } } });
-  const provider = loadProviders(undefined, readKnowledge(file, { source: 'file', date: '2026-11-28' })).get(
-    id,
-  );
-  expect(provider && spendOf(provider, path)?.bound(body as JsonObject, call)).toHaveProperty('bound');
-});
+    const cited = { source: 'https://example.com/changelog', date: '2026-11-28' };
+    const fields = { [name]: { ...cited, effect: 'harmless' } };
+    const file = JSON.stringify({ date: '2026-11-28', providers: { [id]: { fields } } });
+    const provider = loadProviders(
+      undefined,
+      readKnowledge(file, { source: 'file', date: '2026-11-28' }),
+    ).get(id);
+    expect(provider && spendOf(provider, path)?.bound(body as JsonObject, call)).toHaveProperty('bound');
+  },
+);
 
 const NO_MAXIMUM = [
   ...['code_execution_20250825', 'code_execution_20270101', 'mcp_toolset', 'advisor_20260301'].map(
@@ -105,13 +109,17 @@ const NO_MAXIMUM = [
   ],
 ] as const;
 
-test.each(NO_MAXIMUM)('at %s %s, %j has no maximum, and no file gives %s one', (id, path, body, name) => {
-  const cited = { source: 'https://example.com/changelog', date: '2026-11-28' };
-  const fields = { [name]: { ...cited, effect: 'harmless' } };
-  const file = JSON.stringify({ date: '2026-11-28', providers: { [id]: { fields } } });
-  const provider = loadProviders(undefined, readKnowledge(file, { source: 'file', date: '2026-11-28' })).get(
-    id,
-  );
-  const call = { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts: FACTS };
-  expect(provider && spendOf(provider, path)?.bound(body as JsonObject, call)).toHaveProperty('unbounded');
-});
+test.each(NO_MAXIMUM)(
+  'at %s %s, %j has no maximum, and no knowledge file can give %s one',
+  (id, path, body, name) => {
+    const cited = { source: 'https://example.com/changelog', date: '2026-11-28' };
+    const fields = { [name]: { ...cited, effect: 'harmless' } };
+    const file = JSON.stringify({ date: '2026-11-28', providers: { [id]: { fields } } });
+    const provider = loadProviders(
+      undefined,
+      readKnowledge(file, { source: 'file', date: '2026-11-28' }),
+    ).get(id);
+    const call = { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts: FACTS };
+    expect(provider && spendOf(provider, path)?.bound(body as JsonObject, call)).toHaveProperty('unbounded');
+  },
+);

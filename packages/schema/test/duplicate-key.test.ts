@@ -17,7 +17,7 @@ test.each([
   ['{"":1,"":2}', ''],
   ['{ "a" : "x,\\"a\\":1" , "a" : 2 }', 'a'],
   ['{"__proto__":1,"__proto__":2}', '__proto__'],
-])('a key that stands twice in one object is found and named: %s', (text, key) => {
+])('a duplicate key in one object is found and named: %s', (text, key) => {
   expect(duplicateKey(text)).toBe(key);
 });
 
@@ -31,15 +31,15 @@ test.each([
   '{"a":["a","a"]}',
   '{"a":"\\\\","b":"\\\\\\"a\\":"}',
   '{"a":1,"A":2}',
-])('one that stands twice elsewhere is not: %s', (text) => {
+])('the same key in different objects is not a duplicate: %s', (text) => {
   expect(duplicateKey(text)).toBeUndefined();
 });
 
-test('no JSON that was written from a value has one', () => {
+test('JSON.stringify never writes a duplicate key', () => {
   fc.assert(fc.property(fc.jsonValue(), (value) => duplicateKey(JSON.stringify(value)) === undefined));
 });
 
-test('one put into any object is found', () => {
+test('a duplicate key added to any object is found', () => {
   const object = fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 });
   fc.assert(
     fc.property(object, fc.jsonValue(), fc.nat(), (value, again, pick) => {

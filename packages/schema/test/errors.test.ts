@@ -16,17 +16,17 @@ describe('the error table', () => {
     [502, ['upstream_unreachable']],
     [503, ['overloaded', 'limits_unavailable', 'database_unavailable']],
     [504, ['upstream_timeout']],
-  ] as const)('%i stands for the codes that the documentation names', (status, codes) => {
+  ] as const)('%i is the status of the codes that the documentation names', (status, codes) => {
     for (const code of codes) expect(errorStatus({ code })).toBe(status);
   });
 
-  test('every code has a message that ends as a sentence', () => {
+  test('every code has a message that is a whole sentence', () => {
     for (const code of Object.keys(ERRORS) as ErrorCode[]) expect(ERRORS[code][2]).toMatch(/^[A-Z].+\.$/);
   });
 });
 
 describe('the envelope', () => {
-  test('holds code, message, type, param and request_id, and nothing else', () => {
+  test('has code, message, type, param and request_id, and nothing else', () => {
     expect(errorBody({ code: 'not_found' }, 'r1')).toEqual({
       error: {
         code: 'not_found',
@@ -38,13 +38,13 @@ describe('the envelope', () => {
     });
   });
 
-  test('carries further facts of the refusal', () => {
+  test('can have further fields of the refusal', () => {
     const refusal = { code: 'cost_limit_too_low', param: 'x', details: { needed: 5, remaining: 3 } } as const;
     expect(errorBody(refusal, 'r1').error).toMatchObject({ param: 'x', needed: 5, remaining: 3 });
   });
 });
 
-describe('the message', () => {
+describe('the error message', () => {
   const url = { limit_of: 'url' };
   test.each([
     [
@@ -70,7 +70,7 @@ describe('the message', () => {
     ],
     [{ code: 'not_found', details: { ...url, limit: 1 } }, ERRORS.not_found[2]],
     [{ code: 'uses_exhausted', message: 'Its own.', details: { limit: 1 } }, 'Its own.'],
-  ] as const)('of %o has its figures', (refusal, message) => {
+  ] as const)('of %o has its numbers', (refusal, message) => {
     expect(errorMessage(refusal)).toBe(message);
   });
 

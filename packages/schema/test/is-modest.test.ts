@@ -42,6 +42,6 @@ test.each([
   ['{"a":{"b":[[[[[]]]]]}}', 'a'],
   ['{"a":"b","c" : [1,2,3,4,5,6,7,8,9,10]}', 'c'],
   ['[[[[[[1]]]]]]', undefined],
-])('the excess of %s is within its member %s', (text, member) => {
+])('of %s the excessive member is %s', (text, member) => {
   expect(scanJson(Buffer.from(text), { depth: 5, parts: 10 })).toEqual({ excess: { member } });
 });

@@ -20,7 +20,7 @@ test.each([
     { access_token: 'a', token_url: null, client_id: null, client_secret: null, refresh_token: null },
     { type: 'oauth', access_token: 'a' },
   ],
-])('null for an optional field of an auth_config of %s means that it was left out', (type, config, auth) => {
+])('null in an optional field of an auth_config of %s means omitted', (type, config, auth) => {
   expect(withAuth(type, config)).toHaveProperty('auth', auth);
 });
 
@@ -129,7 +129,7 @@ test.each(['', 'Bearer', 'basic', 'constructor', 'toString', 5])('an auth_type %
   expect(withAuth(type, { token: 't' })).toMatch(/^servers\[1\]\.auth_type: expected one of none, /);
 });
 
-test('a query parameter that the url has already is refused', () => {
+test('a query parameter that the url already has is refused', () => {
   const server = { url: 'https://a.example/?key=x', auth_type: 'api_key' };
   const result = withServer({ ...server, auth_config: { key: 'k', query: 'key' } });
   expect(result).toMatch(/^servers\[1\]\.auth_config\.query: /);

@@ -28,7 +28,7 @@ const second = (result: McpPresignRequest | string) =>
 const MAX = Number.MAX_SAFE_INTEGER;
 
 describe('defaults', () => {
-  test('a request with the required fields alone reads as the documented defaults', () => {
+  test('a request with only the required fields has the documented defaults', () => {
     expect(read({ servers: [one] })).toEqual({
       servers: [{ ...one, transport: 'sse', auth: { type: 'none' } }],
       expires_in: 3600,
@@ -44,12 +44,12 @@ describe('defaults', () => {
     'external_user',
     'session_id',
     'metadata',
-  ])('null for %s means that it was left out', (field) => {
+  ])('null for %s means omitted', (field) => {
     expect(withFields({ [field]: null })).toEqual(withFields({}));
   });
 
   test.each(['transport', 'auth_type', 'auth_config', 'pricing', 'tools', 'arguments'])(
-    'null for servers[].%s means that it was left out',
+    'null for servers[].%s means omitted',
     (field) => expect(withServer({ [field]: null })).toEqual(withServer({})),
   );
 });
@@ -59,7 +59,7 @@ describe('numbers', () => {
     ['expires_in', [60, 3600, 86_400], [59, 86_401, -1, 0, 60.5, '3600', true, [60]]],
     ['max_uses', [-1, 1, MAX], [0, -2, 1.5, '1', MAX + 1, false]],
     ['cost_limit', [0, 1, MAX], [-1, 0.5, '0', MAX + 1, true]],
-  ])('%s takes its bounds and nothing beyond, and says what it takes', (field, good, bad) => {
+  ])('%s accepts its bounds and nothing beyond, and the error states the bounds', (field, good, bad) => {
     for (const value of good) expect(withFields({ [field]: value })).toHaveProperty(field, value);
     for (const value of bad)
       expect(withFields({ [field]: value })).toMatch(new RegExp(`^${field}: expected .*whole`));
@@ -98,7 +98,7 @@ describe('servers', () => {
     expect(read({ servers: many(51) })).toMatch(/^servers: expected at most 50/);
   });
 
-  test.each([[undefined], [null], ['x'], [{}], [{ docs: one }], [5]])('are not %j', (servers) => {
+  test.each([[undefined], [null], ['x'], [{}], [{ docs: one }], [5]])('cannot be %j', (servers) => {
     expect(read({ servers })).toMatch(/^servers: (this field is required|expected an array)/);
   });
 
@@ -144,14 +144,14 @@ describe('servers[].name', () => {
     ['\ufdfa'.repeat(29), 'characters in Unicode'],
     [`a${'\u0301'.repeat(31)}`, 'combining marks in a row'],
     [`${'\u1e69'.repeat(2)}${'\u0323'.repeat(30)}`, 'combining marks in a row'],
-  ])('may not be %j, because every spelling of it is compared', (name, why) => {
+  ])('may not be %j, because the gateway compares every spelling of it', (name, why) => {
     expect(withServer({ name })).toMatch(new RegExp(`^servers\\[1\\]\\.name: expected at most \\d+ ${why}`));
     expect(withServer({ tools: [name] })).toMatch(/^servers\[1\]\.tools\[0\]: expected at most/);
     expect(withServer({ pricing: { tools: { [name]: 1 } } })).toMatch(/^servers\[1\]\.pricing\.tools/);
     expect(withServer({ arguments: { [name]: { a: { equals: 1 } } } })).toMatch(/^servers\[1\]\.arguments/);
   });
 
-  test('is unique: the second of two is named', () => {
+  test('is unique: the error names the second of two', () => {
     expect(withServer({ name: 'docs' })).toBe(
       'servers[1].name: expected a name that no other server of the bundle has.',
     );
@@ -176,7 +176,7 @@ describe('servers[].url', () => {
     'http://127.0.0.1:3001/sse',
     'http://[::1]:3001/mcp?a=b&c=%20#'.slice(0, -1),
     long(1536),
-  ])('may be %s, and stays as it was written', (url) =>
+  ])('may be %s, and is not changed', (url) =>
     expect(second(withServer({ url }))).toHaveProperty('url', url),
   );
 
@@ -204,7 +204,7 @@ describe('servers[].url', () => {
   ])('may not be %j', (url) => expect(withServer({ url })).toMatch(/^servers\[1\]\.url: expected /));
 });
 
-test('servers[].transport is sse or http, to the letter', () => {
+test('servers[].transport is exactly sse or http', () => {
   for (const transport of ['sse', 'http'])
     expect(second(withServer({ transport }))).toHaveProperty('transport', transport);
   for (const transport of ['', 'SSE', 'stdio', 'streamable-http', 5, ['sse']])
@@ -212,7 +212,7 @@ test('servers[].transport is sse or http, to the letter', () => {
 });
 
 describe('servers[].pricing and tools', () => {
-  test('are kept as they were sent, whatever a tool is called', () => {
+  test('are stored as sent, whatever the name of a tool', () => {
     const tools = { search: MAX, constructor: 5 };
     const sent = { pricing: { default: 0, tools }, tools: ['search', 'constructor'] };
     expect(second(withServer(sent))).toMatchObject(sent);
@@ -248,7 +248,7 @@ describe('servers[].arguments', () => {
       equals,
     })),
     ...['x', '../', '🌍'.repeat(1_000)].map((prefix) => ({ prefix })),
-  ])('%j is kept as it was sent', (condition) => {
+  ])('%j is stored as sent', (condition) => {
     expect(second(read(condition))).toHaveProperty('arguments', { tool: { field: condition } });
   });
 
@@ -286,12 +286,12 @@ describe('servers[].arguments', () => {
     );
   });
 
-  test('none at all is refused, because it is a mistake', () => {
+  test('an empty object is refused as a mistake', () => {
     expect(withServer({ arguments: {} })).toMatch(/^servers\[1\]\.arguments: expected at least 1/);
     expect(withServer({ arguments: { a: {} } })).toMatch(/^servers\[1\]\.arguments\.a: expected at least 1/);
   });
 
-  test('of a tool that is not allowed are refused, because its name is mistyped', () => {
+  test('of a tool that is not allowed are refused, because the name is probably mistyped', () => {
     const mistyped = { tools: ['search'], arguments: { serach: { a: is5 } } };
     expect(withServer(mistyped)).toBe('servers[1].arguments.serach: expected one of the allowed tools.');
     expect(typeof withServer({ ...mistyped, tools: ['serach'] })).toBe('object');
@@ -325,16 +325,16 @@ test.each([
     `{"servers": [{"name": "a", "url": "${one.url}", "auth_type": "bearer", "auth_config": {"token": "t", "__proto__": 5}}]}`,
     /^servers\[0\]\.auth_config\.__proto__: /,
   ],
-])('a field %s that is called __proto__ is refused, not passed over', (_what, json, message) => {
+])('a field %s named __proto__ is refused, not ignored', (_what, json, message) => {
   expect(read(JSON.parse(json))).toMatch(message);
 });
 
-test('of several wrong servers the first is named, with its place', () => {
+test('of several invalid servers the error names the first, with its position', () => {
   const servers = [one, { ...one, auth_type: 'bearer', auth_config: { token: '' } }, { name: '' }];
   expect(read({ servers })).toMatch(/^servers\[1\]\.auth_config\.token: /);
 });
 
-test('the answer has the fields of the interface with the grant and its claims, and the bundle document those of the interface alone', () => {
+test('the answer has the documented fields with the grant and its claims, and the bundle document has only documented fields', () => {
   const entry = { url: 'https://gateway.example.com/mcp/mcp?url=a&token=b', transport: 'sse' };
   const answer = {
     bundle_url: 'https://gateway.example.com/mcp/bundle/t',

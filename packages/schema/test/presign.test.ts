@@ -18,7 +18,7 @@ const accepted = (fields: object) => expect(read(fields)).toMatchObject(fields);
 const MAX = Number.MAX_SAFE_INTEGER;
 
 describe('defaults', () => {
-  test('a request with the required fields alone reads as the documented defaults', () => {
+  test('a request with only the required fields has the documented defaults', () => {
     expect(read({})).toEqual({
       ...least,
       path: ['/v1/chat/completions'],
@@ -42,11 +42,11 @@ describe('defaults', () => {
     'external_user',
     'session_id',
     'metadata',
-  ])('null for %s means that it was left out', (field) => {
+  ])('null for %s means omitted', (field) => {
     expect(read({ [field]: null })).toEqual(read({}));
   });
 
-  test('null for client_api_key means that it was left out: then a virtual key must be there', () => {
+  test('null for client_api_key means omitted, so a virtual key is required', () => {
     expect(read({ client_api_key: null, virtual_key: 'vk_1' })).toMatchObject({ virtual_key: 'vk_1' });
     expect(read({ client_api_key: null })).toMatch(/^client_api_key: .*virtual_key/);
   });
@@ -59,20 +59,20 @@ describe('numbers', () => {
     ['cost_limit', [0, 1, MAX], [-1, 0.5, '0', MAX + 1, true]],
     ['max_body_bytes', [1, 1_073_741_824], [0, -1, 1.5, '1', 1_073_741_825, true]],
     ['tokens_per_minute', [1, 1_000_000_000], [0, -1, 1.5, '1', 1_000_000_001, [1]]],
-  ])('%s takes its bounds and nothing beyond, and says what it takes', (field, good, bad) => {
+  ])('%s accepts its bounds and nothing beyond, and the error states the bounds', (field, good, bad) => {
     for (const value of good) accepted({ [field]: value });
     for (const value of bad)
       expect(read({ [field]: value })).toMatch(new RegExp(`^${field}: expected .*whole`));
   });
 
-  test('cost_limit 0 stays 0: it never reads as no limit', () => {
+  test('cost_limit 0 stays 0, and is never read as no limit', () => {
     expect(read({ cost_limit: 0 })).toHaveProperty('cost_limit', 0);
     expect(read({})).not.toHaveProperty('cost_limit', expect.anything());
   });
 });
 
 describe('allowed_fields', () => {
-  test('takes up to 100 names of any Unicode text, and an empty list', () => {
+  test('accepts up to 100 names in any Unicode text, and an empty list', () => {
     for (const names of [[], ['a'], ['__proto__', 'ü', ' '], Array.from({ length: 100 }, (_, i) => `f${i}`)])
       accepted({ allowed_fields: names });
   });
@@ -85,7 +85,7 @@ describe('allowed_fields', () => {
     [['\ud800'], /^allowed_fields\[0\]: expected Unicode/],
     [['a'.repeat(256)], /^allowed_fields\[0\]: expected at most 255/],
     [Array.from({ length: 101 }, (_, i) => `f${i}`), /^allowed_fields: expected at most 100/],
-  ])('%j is refused by its place', (names, message) => {
+  ])('%j is refused with its position', (names, message) => {
     expect(read({ allowed_fields: names })).toMatch(message);
   });
 });
@@ -94,7 +94,7 @@ describe('external_session and external_user', () => {
   const astral = '😀';
   const combining = 'e\u0301';
   test.each(['external_session', 'external_user'])(
-    '%s takes 255 characters of any plane, not 256',
+    '%s accepts 255 characters of any Unicode plane, and refuses 256',
     (field) => {
       for (const text of ['', 'a'.repeat(255), astral.repeat(255), `${combining.repeat(127)}x`]) {
         accepted({ [field]: text });
@@ -105,7 +105,7 @@ describe('external_session and external_user', () => {
     },
   );
 
-  test.each(['external_session', 'external_user'])('%s refuses what Postgres cannot keep', (field) => {
+  test.each(['external_session', 'external_user'])('%s refuses text that Postgres cannot store', (field) => {
     for (const text of ['a\0b', '\ud800', 'x\udc00']) {
       expect(read({ [field]: text })).toBe(`${field}: expected Unicode text without NUL or lone surrogates.`);
     }
@@ -127,26 +127,29 @@ describe('metadata and config', () => {
     ['metadata', 65_536, '😀'],
     ['config', 16_384, 'a'],
     ['config', 16_384, 'é'],
-  ])('%s takes %i bytes of UTF-8 JSON written with "%s", and not one more', (field, bytes, letter) => {
+  ])('%s accepts %i bytes of UTF-8 JSON written with "%s", and not one more', (field, bytes, letter) => {
     accepted({ [field]: ofSize(bytes, letter) });
     expect(read({ [field]: ofSize(bytes + 1, letter) })).toBe(
       `${field}: expected at most ${bytes} bytes of JSON.`,
     );
   });
 
-  test.each(['metadata', 'config'])('%s nests 64 levels, not 65, however wide or deep the rest', (field) => {
-    const nested = (levels: number) => {
-      let value: unknown = 1;
-      for (let i = 0; i < levels; i++) value = i % 2 ? [value] : { k: value };
-      return { k: value };
-    };
-    accepted({ [field]: nested(63) });
-    for (const levels of [64, 100_000]) {
-      expect(read({ [field]: nested(levels) })).toBe(`${field}: expected at most 64 levels of nesting.`);
-    }
-  });
+  test.each(['metadata', 'config'])(
+    '%s accepts 64 levels and refuses 65, however wide or deep the rest is',
+    (field) => {
+      const nested = (levels: number) => {
+        let value: unknown = 1;
+        for (let i = 0; i < levels; i++) value = i % 2 ? [value] : { k: value };
+        return { k: value };
+      };
+      accepted({ [field]: nested(63) });
+      for (const levels of [64, 100_000]) {
+        expect(read({ [field]: nested(levels) })).toBe(`${field}: expected at most 64 levels of nesting.`);
+      }
+    },
+  );
 
-  test.each(['metadata', 'config'])('%s is an object: other JSON is refused', (field) => {
+  test.each(['metadata', 'config'])('%s must be an object: other JSON is refused', (field) => {
     for (const value of [[], 'x', 1, true])
       expect(read({ [field]: value })).toBe(`${field}: expected a JSON object.`);
   });
@@ -156,7 +159,7 @@ describe('metadata and config', () => {
     expect(read(value)).toMatch(new RegExp(`^${field}: expected numbers below`));
   });
 
-  test.each(['metadata', 'config'])('%s keeps NUL, lone surrogates and __proto__ as data', (field) => {
+  test.each(['metadata', 'config'])('%s stores NUL, lone surrogates and __proto__ as data', (field) => {
     const value = JSON.parse('{"a": "\\u0000\\ud800", "__proto__": {"b": 1}}') as object;
     expect(JSON.stringify(read({ [field]: value }))).toContain(JSON.stringify(value));
   });
@@ -166,7 +169,7 @@ describe('the names of a config', () => {
   const named = (count: number, chars = 0) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}`.padStart(chars, 'n'), 1]));
 
-  test('are at most 200 at its top', () => {
+  test('are at most 200 at the top level', () => {
     accepted({ config: named(200) });
     expect(read({ config: named(201) })).toBe('config: expected at most 200 fields.');
   });
@@ -179,7 +182,7 @@ describe('the names of a config', () => {
     );
   });
 
-  test('have at most 256 characters each, and the long one is named', () => {
+  test('have at most 256 characters each, and the error names the long one', () => {
     accepted({ config: { k: [named(1, 256)] } });
     expect(read({ config: { k: [named(1, 257)] } })).toMatch(
       /^config\.k\[0\]\.n+0: expected names of at most 256 characters\.$/,
@@ -191,24 +194,24 @@ describe('path', () => {
   const many = (count: number) => Array.from({ length: count }, (_, i) => `/${i}`);
   const exactly = (bytes: number) => ['/a', `/${'b'.repeat(bytes - 3)}`];
 
-  test('one path and an array of one read the same', () => {
+  test('a single path and an array of one path are equal', () => {
     expect(read({ path: ['/v1/x'] })).toEqual(read({ path: '/v1/x' }));
   });
 
-  test('50 paths pass, 51 and none do not', () => {
+  test('50 paths pass; 51 and an empty list are refused', () => {
     expect(read({ path: many(50) })).toHaveProperty('path', many(50));
     expect(read({ path: many(51) })).toBe('path: expected 1 to 50 paths.');
     expect(read({ path: [] })).toBe('path: expected 1 to 50 paths.');
   });
 
-  test('paths of 1,536 bytes together pass, of 1,537 do not', () => {
+  test('paths of 1,536 bytes in total pass, and 1,537 are refused', () => {
     expect(read({ path: exactly(1536) })).toHaveProperty('path', exactly(1536));
     const refusal = 'path: expected at most 1536 bytes for all paths together.';
     expect(read({ path: exactly(1537) })).toBe(refusal);
     expect(read({ path: `/${'é'.repeat(768)}` })).toBe(refusal);
   });
 
-  test('what is no path is named by its place', () => {
+  test('an invalid path is named by its position', () => {
     expect(read({ path: ['/a', 7] })).toBe('path[1]: expected a string.');
     expect(read({ path: [null] })).toBe('path[0]: expected a string.');
     for (const path of [7, {}, null, true]) expect(read({ path })).toMatch(/^path: expected a path, such as/);
@@ -216,12 +219,12 @@ describe('path', () => {
 });
 
 describe('method', () => {
-  test.each(METHODS)('%s is taken in either case', (method) => {
+  test.each(METHODS)('%s is accepted in either case', (method) => {
     expect(read({ method })).toHaveProperty('method', method);
     expect(read({ method: method.toLowerCase() })).toHaveProperty('method', method);
   });
 
-  test('any other is refused, and those taken are named', () => {
+  test('any other is refused, and the error lists the accepted ones', () => {
     for (const method of ['OPTIONS', 'CONNECT', 'TRACE', '', ' POST', 'POST ', 7, ['POST']]) {
       expect(read({ method })).toBe('method: expected one of GET, HEAD, POST, PUT, PATCH, DELETE.');
     }
@@ -229,14 +232,14 @@ describe('method', () => {
 });
 
 describe('keys', () => {
-  test('one of client_api_key and virtual_key is enough, both may be there, none is refused', () => {
+  test('one of client_api_key and virtual_key is required, and both are allowed', () => {
     const { client_api_key, ...none } = least;
     accepted({ virtual_key: 'vk_1' });
     expect(read({ virtual_key: 'vk_1' }, none)).toMatchObject({ virtual_key: 'vk_1' });
     expect(read({}, none)).toMatch(/^client_api_key: .*virtual_key/);
   });
 
-  test('client_api_key holds nothing that could end a header, and its refusal does not quote it', () => {
+  test('client_api_key refuses characters that could end a header, without quoting the key', () => {
     accepted({ client_api_key: 'k'.repeat(4096) });
     for (const key of ['', ' ', 'a b', 'a\r\nx: y', 'a\0', 'é', 'k'.repeat(4097), 7, {}]) {
       expect(read({ client_api_key: key })).toMatch(
@@ -246,7 +249,7 @@ describe('keys', () => {
     expect(read({ client_api_key: 'marked secret' })).not.toContain('marked');
   });
 
-  test('virtual_key holds nothing that Postgres cannot be asked for', () => {
+  test('virtual_key refuses characters that Postgres cannot store', () => {
     accepted({ virtual_key: 'v'.repeat(255) });
     for (const key of ['', 'a\0', 'a b', '\ud800', 'v'.repeat(256), 7]) {
       expect(read({ virtual_key: key })).toMatch(/^virtual_key: expected (a string|the id of a virtual key)/);
@@ -256,7 +259,7 @@ describe('keys', () => {
 
 describe('session_id', () => {
   const id = '123e4567-e89b-42d3-a456-426614174000';
-  test('any UUID is taken, written in lower case', () => {
+  test('any UUID is accepted, and stored in lower case', () => {
     for (const each of [id, id.toUpperCase(), '018f4e2a-0000-7000-8000-000000000000']) {
       expect(read({ session_id: each })).toHaveProperty('session_id', each.toLowerCase());
     }
@@ -307,11 +310,11 @@ describe('fields', () => {
     ['model', 'models'],
     ['expires_ni', 'expires_in'],
     ['externalUser', 'external_user'],
-  ])('an unknown field "%s" is answered with the known name that is nearest: %s', (field, meant) => {
+  ])('the error about an unknown field "%s" suggests the nearest known name: %s', (field, meant) => {
     expect(read({ [field]: 1 })).toBe(`${field}: this field is not known (did you mean ${meant}?).`);
   });
 
-  test('an unknown field is named before one that is missing because of it, or wrong', () => {
+  test('the error names an unknown field before a missing or wrong field', () => {
     const { path, ...rest } = least as Record<string, unknown>;
     expect(read({ pth: path, max_uses: 0 }, rest)).toBe('pth: this field is not known (did you mean path?).');
   });
@@ -324,11 +327,11 @@ describe('fields', () => {
     expect(result.success ? result.data : invalidRequest(result.error).param).toBe('__proto__');
   });
 
-  test('the name of an unknown field makes no answer of its own length', () => {
+  test('a long name of an unknown field does not make the error long', () => {
     expect(read({ ['x'.repeat(500_000)]: 1 }).toString().length).toBeLessThan(200);
   });
 
-  test.each([[[]], [null], ['x'], [1], [true]])('a body that is %j is no request', (body) => {
+  test.each([[[]], [null], ['x'], [1], [true]])('a body that is %j is refused', (body) => {
     const result = presignRequest.safeParse(body);
     expect(result.success ? result.data : invalidRequest(result.error)).toEqual({
       code: 'invalid_request',

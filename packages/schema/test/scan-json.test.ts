@@ -33,7 +33,7 @@ const quoted = (text: string, choose: () => number): string =>
     return unit === '/' && choose() % 2 === 0 ? '\\/' : JSON.stringify(unit).slice(1, -1);
   }).join('')}"`;
 
-test('the compact size is never below what JSON.stringify writes, however a text is written', () => {
+test('the compact size is never smaller than the output of JSON.stringify, however a text is written', () => {
   fc.assert(
     fc.property(written, (text) => {
       const { compactBytes } = scan(text);
@@ -57,15 +57,15 @@ test.each([
 });
 
 test.each(['{"a":1e20}', '[1E5]', '{"a":{"b":[0.5e-7]}}'])(
-  'a number with an exponent may be written longer: %s',
+  'a number with an exponent may become longer: %s',
   (text) => expect(scan(text).compactBytes).toBeUndefined(),
 );
 
-test('an e in a word or a string is no exponent', () => {
+test('an e in a word or a string is not an exponent', () => {
   expect(scan('{"a":true,"b":false,"c":"1e5","1e5":null}').compactBytes).toBeDefined();
 });
 
-test('a string ends at the first quote that is not escaped, wherever its escapes are', () => {
+test('a string ends at the first unescaped quote, wherever its escapes are', () => {
   for (let length = 0; length < 70; length++)
     for (const escaped of ['', '\\', '\\\\', '"', '\\"', '"\\', '\n"'])
       for (const rest of ['', 'y', '"'.repeat(40)]) {
@@ -76,7 +76,7 @@ test('a string ends at the first quote that is not escaped, wherever its escapes
       }
 });
 
-test('the members of the object at the top are found where they stand', () => {
+test('the members of the top object are found at their offsets', () => {
   fc.assert(
     fc.property(written, (text) => {
       const value: unknown = JSON.parse(text);
@@ -101,7 +101,7 @@ test('the members of the object at the top are found where they stand', () => {
   );
 });
 
-test('an object of many names, and one with an escaped name, are compared by what the names say', () => {
+test('names of a large object, and escaped names, are compared after decoding', () => {
   const many = Array.from({ length: 40 }, (_, i) => `"k${i}":0`).join(',');
   expect(scan(`{"x":{${many},"k\\u0033":1}}`).ambiguous).toBe('x.k3');
   expect(scan(`{"x":{"\\u006b3":1,${many}}}`).ambiguous).toBe('x.k3');

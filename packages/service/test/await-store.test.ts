@@ -11,13 +11,13 @@ const store = {
   },
 } as const;
 
-test('a store that comes up a little later is waited for, and nothing is said', async () => {
+test('a store that starts a little later is waited for, and nothing is logged', async () => {
   let asked = 0;
   await awaitStore({ ...store, ask: async () => (asked++ < 2 ? Promise.reject(new Error('away')) : 1) });
   expect(asked).toBe(3);
 });
 
-test('a store that answers with a refusal is not asked again', async () => {
+test('a store that answers with a refusal is not tried again', async () => {
   const refused = new Error('wrong password');
   const ask = () => Promise.reject(refused);
   await expect(awaitStore({ ...store, ask, isFinal: (error) => error === refused })).rejects.toBe(refused);

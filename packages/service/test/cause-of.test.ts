@@ -8,7 +8,7 @@ test.each([
   ['itself', refused],
   ['through every wrapping', new Error('params: marked', { cause: new Error('more', { cause: refused }) })],
   ['of the first address of a name', new AggregateError([refused, new Error('::1')])],
-])('the reason of a failure is shown, %s', (_, error) => {
+])('the cause of a failure is shown, %s', (_, error) => {
   expect(causeOf(error)).toEqual(shown);
 });
 
@@ -18,15 +18,15 @@ test.each([
   ['Failed query: select\nparams: marked', 'Failed query: select'],
   [`"marked" is not valid`, ''],
   ["the path isn't there", "the path isn't there"],
-])('no quotation in a message is shown, and no second line of it (%s)', (message, first) => {
+])('the shown message contains no quotation and no second line (%s)', (message, first) => {
   expect(causeOf(new Error(message)).message.trim()).toBe(first);
 });
 
-test('a message about an option of the Redis client says what it means', () => {
+test('a message about an option of the Redis client is explained', () => {
   const message = "Stream isn't writeable and enableOfflineQueue options is false";
   expect(causeOf(new Error(message)).message).toBe('there is no connection to Redis');
 });
 
-test('a value that is not an error is unknown', () => {
+test('a value that is not an error has an unknown cause', () => {
   expect(causeOf('marked')).toEqual({ error: 'unknown', message: '' });
 });

@@ -20,13 +20,13 @@ describe('an error of Postgres', () => {
     'CONNECTION_ENDED',
   ])('%s is an outage', (code) => expect(isDatabaseOutage(failed(code))).toBe(true));
   test.each(['23505', '22021', '42P01', '40001', 'ERR_OUT_OF_RANGE', 'UNDEFINED_VALUE'])(
-    '%s is not',
+    '%s is not an outage',
     (code) => expect(isDatabaseOutage(failed(code))).toBe(false),
   );
-  test('that has no code is not', () => {
+  test('without a code is not an outage', () => {
     expect(isDatabaseOutage(new Error('Failed query', { cause: new Error('anything') }))).toBe(false);
   });
-  test('is found by its SQLSTATE beneath any wrapping', () => {
+  test('is found by its SQLSTATE inside any wrapper', () => {
     expect(sqlState(new Error('outer', { cause: failed('23505') }))).toBe('23505');
     expect(sqlState('no error at all')).toBeUndefined();
   });

@@ -25,7 +25,7 @@ const CLIENT = String.raw`
   }`;
 
 // Each one takes time, and a connection that arrives in that time is reset.
-test('a server that ends stops listening before it ends its first idle connection', async () => {
+test('a stopping server stops listening before it closes its first idle connection', async () => {
   const server = createServer((_request, response) => void response.end('ok'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const listening: boolean[] = [];
@@ -38,7 +38,7 @@ test('a server that ends stops listening before it ends its first idle connectio
   expect(new Set(listening)).toEqual(new Set([false]));
 });
 
-test('a server that ends answers every call that waits to be accepted', async () => {
+test('a stopping server answers every connection that waits to be accepted', async () => {
   const server = createServer((_request, response) => void response.end('ok'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -40,11 +40,11 @@ test.each([
   ],
   [new Error('REDIS_URL: Redis does not answer'), 'REDIS_URL: Redis does not answer'],
   ['thrown', 'failed to start'],
-])('a start that failed is explained in one line that quotes no query (%#)', (error, line) => {
+])('a failed start is explained in one line that quotes no query (%#)', (error, line) => {
   expect(explainStart(error, (port) => (port === 8787 ? 'ISSUER_PORT' : 'GATEWAY_PORT'))).toBe(line);
 });
 
-test('a process that listens nowhere names its database when a host is not found', () => {
+test('a process that does not listen names its database if a host is not found', () => {
   const error = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
   expect(explainStart(error)).toBe('DATABASE_URL: Postgres does not answer (ENOTFOUND)');
 });

@@ -22,14 +22,14 @@ const problemOf = (read: () => unknown): string => {
 };
 
 describe('a variable', () => {
-  test.each(NAMES)('%s: missing or empty, one line names it and shows an example', (name) => {
+  test.each(NAMES)('%s: if missing or empty, one line names it and shows an example', (name) => {
     for (const environment of [{}, { [name]: '' }]) {
       const problem = problemOf(() => readVariable(environment, name));
       expect(problem).toMatch(new RegExp(`^${name} is missing: .+, for example ${name}=.+$`));
     }
   });
 
-  test.each(NAMES)('%s: missing or empty, a default takes its place', (name) => {
+  test.each(NAMES)('%s: if missing or empty, its default is used', (name) => {
     expect(readVariable({}, name, undefined)).toBeUndefined();
     expect(readVariable({ [name]: '' }, name, undefined)).toBeUndefined();
   });
@@ -100,7 +100,7 @@ describe('a variable', () => {
     ['MAX_HELD_BODY_BYTES', ['0', '41943039', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],
   ];
-  test.each(bad)('%s: malformed, one line names it and never its value', (name, texts) => {
+  test.each(bad)('%s: if malformed, one line names it and never its value', (name, texts) => {
     for (const text of texts) {
       const problem = problemOf(() => readVariable({ [name]: text }, name, undefined));
       const { meaning, example } = VARIABLES[name];
@@ -121,7 +121,7 @@ describe('a variable', () => {
       }
     });
 
-    test.each([...SECRETS])('%s: one line says why its file is of no use, and quotes nothing', (name) => {
+    test.each([...SECRETS])('%s: one line says why its file cannot be used, and quotes nothing', (name) => {
       const { meaning, example } = VARIABLES[name];
       const about = `: ${meaning}, for example ${name}=${example}`;
       writeFileSync(file, 'marked secret');
@@ -135,7 +135,7 @@ describe('a variable', () => {
       );
     });
 
-    test('is the only kind that has a file', () => {
+    test('is the only kind that can be read from a file', () => {
       writeFileSync(file, '8080');
       expect(readVariable({ ISSUER_PORT_FILE: file }, 'ISSUER_PORT', undefined)).toBeUndefined();
     });
@@ -146,17 +146,17 @@ describe('a variable', () => {
     expect(readVariable({ PRICES_URL: url }, 'PRICES_URL')).toBe(url);
   });
 
-  test('addresses lose their last slashes, so that two spellings are one audience', () => {
+  test('addresses lose their trailing slashes, so that both spellings are one audience', () => {
     expect(readVariable({ GATEWAY_URL: 'https://a.example/x//' }, 'GATEWAY_URL')).toBe('https://a.example/x');
   });
 
-  test('ports and flags are read as what they are', () => {
+  test('ports and flags are parsed to numbers and booleans', () => {
     expect(readVariable({ ISSUER_PORT: '0' }, 'ISSUER_PORT')).toBe(0);
     expect(readVariable({ ISSUER_PORT: '65535' }, 'ISSUER_PORT')).toBe(65_535);
     expect(readVariable({ SANDBOX: 'false' }, 'SANDBOX')).toBe(false);
   });
 
-  test('what its reader throws is said in the same one line', () => {
+  test('an error of its parser is reported in the same one line', () => {
     const read = () => {
       throw new Error('expected 32 bytes');
     };

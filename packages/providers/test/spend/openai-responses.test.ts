@@ -27,12 +27,12 @@ describe('responses', () => {
     expect(inputTokens).toBeLessThan(2_000);
   });
 
-  it('are counted by their bytes with the texts that Codex sends about itself', () => {
+  it('count by their bytes with the texts that Codex adds to its requests', () => {
     const { inputTokens } = boundOf('openai', PATH, call({ client_metadata: { originator: 'codex' } }));
     expect(inputTokens).toBeLessThan(2_000);
   });
 
-  it('are counted by their bytes with the tools that Codex sends among its items', () => {
+  it('count by their bytes with the tools that Codex adds to its items', () => {
     const tool = { type: 'function', name: 'f', description: 'd', parameters: {} };
     const many = Array.from({ length: 100 }, (_, index) => ({ ...tool, name: `f${index}` }));
     const tools = (list: object[]) => [
@@ -50,7 +50,7 @@ describe('responses', () => {
     for (const { inputTokens } of [inNamespace, atTop]) expect(inputTokens).toBeGreaterThan(few + 100 * 32);
   });
 
-  it('are counted by their bytes if the caller itself searches for tools', () => {
+  it('count by their bytes if the caller itself runs the tool search', () => {
     const found = { type: 'function', name: 'f', parameters: {} };
     const body = call({
       tools: [{ type: 'tool_search', execution: 'client', description: 'd', parameters: {} }],
@@ -100,7 +100,7 @@ describe('responses', () => {
     expect(refusedIn('openai', PATH, body)).toBe(param);
   });
 
-  it('have no bound below the minimum of OpenAI', () => {
+  it('have no bound if it is below the minimum of OpenAI', () => {
     expect(boundOf('openai', PATH, call({ max_output_tokens: 16 })).output).toMatchObject({
       asked: 16,
       least: 16,
@@ -115,12 +115,12 @@ describe('responses', () => {
 describe('tools that the provider runs', () => {
   const search = { tools: [{ type: 'web_search' }] };
 
-  it('have no bound if their calls have none', () => {
+  it('have no bound if the number of their calls has none', () => {
     expect(refusedIn('openai', PATH, call(search))).toBe('tools[0].type');
     expect(refusedIn('openai', PATH, call({ ...search, max_tool_calls: null }))).toBe('tools[0].type');
   });
 
-  it('add a turn and a fee for each call, and one more turn, each with a window and the bound of the output', () => {
+  it('add a turn and a fee for each call, and one last turn; each turn has a window and the output bound', () => {
     const tools = [{ type: 'web_search' }, { type: 'file_search', vector_store_ids: ['v'] }];
     expect(boundOf('openai', PATH, call({ tools, max_tool_calls: 3, max_output_tokens: 100 }))).toEqual({
       inputTokens: 4 * WINDOW,
@@ -141,7 +141,7 @@ describe('tools that the provider runs', () => {
     expect(refusedIn('openai', PATH, call({ tools: [{ type }], max_tool_calls: 1 }))).toBe('tools[0].type');
   });
 
-  it('have none if the provider documents no maximum', () => {
+  it('have no bound if the provider documents no maximum', () => {
     for (const [provider, path] of [
       ['groq', '/openai/v1/responses'],
       ['xai', '/v1/responses'],
@@ -201,12 +201,12 @@ describe('usage of responses', () => {
     { error: { message: 'x' } },
     [],
     null,
-  ])('is not known in full: %j', (answer) => {
+  ])('is unknown: %j', (answer) => {
     expect(read(answer)).toBeUndefined();
   });
 
   it.each(['response.completed', 'response.incomplete', 'response.failed'])(
-    'comes with a stream’s %s',
+    'arrives in a stream’s %s',
     (type) => {
       const reader = spendOf('openai', PATH).readStream?.();
       reader?.event(
@@ -223,7 +223,7 @@ describe('usage of responses', () => {
     },
   );
 
-  it('is not known if the last event has none', () => {
+  it('is unknown if the last event has no usage', () => {
     const reader = spendOf('openai', PATH).readStream?.();
     reader?.event(
       JSON.stringify({ type: 'response.failed', response: response({ usage: null }) }),

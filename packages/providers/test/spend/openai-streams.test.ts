@@ -79,7 +79,7 @@ describe('usage of a stream', () => {
         '[DONE]',
       ],
     ],
-  ] as const)('is the last one reported: %s %s', (provider, path, events) => {
+  ] as const)('is the last reported usage: %s %s', (provider, path, events) => {
     expect(readEvents(provider, path, events)).toEqual({ model: 'm', usage: counted });
   });
 
@@ -111,12 +111,12 @@ describe('usage of a stream', () => {
     expect(readEvents('groq', '/openai/v1/chat/completions', events)).toBeUndefined();
   });
 
-  it('is unknown if a stream without [DONE] reports it only before it finishes', () => {
+  it('is unknown if a stream without [DONE] reports usage only before it finishes', () => {
     expect(readEvents('perplexity', '/chat/completions', [delta('Hi', { usage }), finish()])).toBeUndefined();
   });
 });
 
-describe('of the events of a stream', () => {
+describe('an event of a stream', () => {
   const bytes = (chunk: object) => Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
   const chunk = (more: object) => ({ choices: [{ delta: { content: 'the "usage": 5 of it' } }], ...more });
 
@@ -125,14 +125,14 @@ describe('of the events of a stream', () => {
     ['usage that is null, as OpenAI sends it with each chunk', chunk({ usage: null }), false],
     ['usage', chunk({ usage: { prompt_tokens: 1 } }), true],
     ['an error', { error: { message: 'overloaded' } }, true],
-  ])('%s is parsed or not, once the model has written something', (_what, event, matters) => {
+  ])('%s is parsed or skipped, once the model has written something', (_what, event, matters) => {
     const reader = spendOf('openai', '/v1/chat/completions').readStream?.();
     expect(reader?.matters?.(bytes(event))).toBe(true);
     reader?.event(JSON.stringify(chunk({})), undefined);
     expect(reader?.matters?.(bytes(event))).toBe(matters);
   });
 
-  it('[DONE] and a chunk that was cut off are parsed', () => {
+  it('is parsed if it is [DONE] or a chunk that was cut off', () => {
     const reader = spendOf('openai', '/v1/chat/completions').readStream?.();
     expect(reader?.matters?.(Buffer.from('data: [DONE]\n\n'))).toBe(true);
     expect(reader?.matters?.(bytes(chunk({})).subarray(0, 40))).toBe(true);

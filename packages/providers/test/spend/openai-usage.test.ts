@@ -6,7 +6,7 @@ import { spendOf } from './openai-call.ts';
 
 describe('usage of an answer', () => {
   it.each(ANSWERS)(
-    'is what the price list’s own reader finds: %s %s %s',
+    'equals the usage that the price list’s own reader finds: %s %s %s',
     (provider, path, list, flavor, answer) => {
       const listed = findProvider({ providerId: list });
       if (listed === undefined) throw new Error(`no list ${list}`);
@@ -56,7 +56,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('has DeepSeek’s cache hits under either name', () => {
+  it('reads DeepSeek’s cache hits under either name', () => {
     expect(read('deepseek', '/chat/completions', { ...usage, prompt_cache_hit_tokens: 8 })).toMatchObject({
       cache_read_tokens: 8,
     });
@@ -70,7 +70,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('counts cached tokens that are reported apart from the input as input, too', () => {
+  it('counts cached tokens that are reported apart from the input as input', () => {
     const held = { ...usage, prompt_tokens_details: { cached_tokens: 100 } };
     expect(read('xai', '/v1/chat/completions', held)).toMatchObject({
       input_tokens: 110,
@@ -84,7 +84,7 @@ describe('usage of an answer', () => {
   });
 
   it.each(['priority', 'flex', 'scale', 'performance'])(
-    'is unknown at the price of another tier: %s',
+    'is unknown if the answer has the price of another tier: %s',
     (service_tier) => {
       const at = (tier: unknown) =>
         spendOf('openai', '/v1/chat/completions').readAnswer({ model: 'm', service_tier: tier, usage });

@@ -28,7 +28,7 @@ function costOf(model: string, usage: object, response: object = {}) {
 }
 
 describe('a response of a Realtime session', () => {
-  it('is held as the whole window and the whole of its output, at the rates of sound', () => {
+  it('is held as the whole window and the full output, at the audio rates', () => {
     const judged = boundOf({ max_output_tokens: 1_000 });
     if (!judged || 'unbounded' in judged) throw new Error('it has a bound');
     expect(judged.bound).toMatchObject({ inputTokens: 32_768, output: { asked: 1_000, times: 1 } });
@@ -41,14 +41,14 @@ describe('a response of a Realtime session', () => {
   });
 
   it.each([[{}], [{ max_output_tokens: 'inf' }], [{ max_output_tokens: null }]])(
-    'that bounds no output (%j) gets the most that the API takes as a number',
+    'without an output bound (%j) gets the largest number that the API takes',
     (body) => {
       expect(boundOf(body)).toMatchObject({ bound: { output: { asked: 4_096 } } });
       expect(spend?.withOutputBound?.(body as never, 300)).toEqual({ max_output_tokens: 300 });
     },
   );
 
-  it('of a model that reasons is held with the most that the model writes', () => {
+  it('of a reasoning model is held with the most that the model can write', () => {
     expect(boundOf({}, 'gpt-realtime-2')).toMatchObject({
       bound: { inputTokens: 128_000, output: { coversReasoning: false } },
     });
@@ -86,14 +86,14 @@ describe('the usage of a response', () => {
     output_token_details: { text_tokens: 100, audio_tokens: 200 },
   };
 
-  it('is priced by its kinds of tokens, and by those of its cached ones', () => {
+  it('is priced by its kinds of tokens, including the cached kinds', () => {
     const input = 100 * 4 + 500 * 32 + 100 * 5 + 500 * 0.4;
     expect(costOf('gpt-realtime', SPOKEN)).toBe(input + 100 * 16 + 200 * 64);
     const mini = 100 * 0.6 + 500 * 10 + 100 * 0.8 + 100 * 0.06 + 400 * 0.3;
     expect(costOf('gpt-realtime-mini', SPOKEN)).toBe(Math.ceil(mini + 100 * 2.4 + 200 * 20));
   });
 
-  it('costs as if nothing were cached where it does not say what was', () => {
+  it('costs as if nothing were cached if it does not say what was cached', () => {
     const { cached_tokens_details: _, ...details } = SPOKEN.input_token_details;
     const input = 200 * 4 + 900 * 32 + 100 * 5;
     expect(costOf('gpt-realtime', { ...SPOKEN, input_token_details: details })).toBe(
@@ -107,27 +107,27 @@ describe('the usage of a response', () => {
     ['no input', { ...SPOKEN, input_tokens: undefined }],
     ['a text', { ...SPOKEN, input_tokens: '1200' }],
     ['a new kind', { ...SPOKEN, output_token_details: { hologram_tokens: 5 } }],
-  ])('that states %s is not known', (_what, usage) => {
+  ])('that states %s is unknown', (_what, usage) => {
     expect(costOf('gpt-realtime', usage as never, SAID)).toBeUndefined();
   });
 
-  it('of a model that thinks counts its thoughts within the text', () => {
+  it('of a reasoning model counts its reasoning within the text', () => {
     const output_token_details = { text_tokens: 100, audio_tokens: 200, reasoning_tokens: 60 };
     const thought = { ...SPOKEN, output_token_details };
     expect(costOf('gpt-realtime-2', thought)).toBe(costOf('gpt-realtime-2', SPOKEN));
   });
 
-  it('of words without output is not known', () => {
+  it('that has text but no output tokens is unknown', () => {
     expect(costOf('gpt-realtime', { input_tokens: 5, output_tokens: 0 }, SAID)).toBeUndefined();
     expect(costOf('gpt-realtime', { input_tokens: 0, output_tokens: 0 }, { status: 'cancelled' })).toBe(0);
   });
 
-  it('with an item that no holder has a tool for is not known', () => {
+  it('with an item of a tool that no client declared is unknown', () => {
     const output = [...SAID.output, { type: 'mcp_call', id: 'x' }];
     expect(costOf('gpt-realtime', SPOKEN, { output })).toBeUndefined();
   });
 
-  it('is read from the end of the response alone', () => {
+  it('is read only from the event that ends the response', () => {
     expect(spend?.readStream?.().matters?.(Buffer.from('{"type":"response.output_audio.delta"}'))).toBe(
       false,
     );
@@ -143,7 +143,7 @@ describe('a session', () => {
     [{ type: 'semantic_vad', create_response: true, interrupt_response: false }, true],
     [{ type: 'server_vad', create_response: false }, false],
     [{ type: 'server_vad', create_response: null, idle_timeout_ms: 5_000 }, true],
-  ])('with %j begins no response by itself', (turn_detection, answers) => {
+  ])('with %j starts no response by itself', (turn_detection, answers) => {
     const { idle_timeout_ms: _, ...kept } = turn_detection as { idle_timeout_ms?: number };
     const governed = governSession(input({ turn_detection }));
     expect(governed).toEqual({
@@ -154,7 +154,7 @@ describe('a session', () => {
     expect(worksByItself(input({ turn_detection }))).toBe(answers);
   });
 
-  it('without detection stays without it', () => {
+  it('without speech detection keeps it off', () => {
     expect(governSession(input({ turn_detection: null }))).toEqual({
       session: input({ turn_detection: null }),
       answers: false,
@@ -173,7 +173,7 @@ describe('a session', () => {
     expect(worksByItself(input({ turn_detection: null, transcription: { model: 'whisper-1' } }))).toBe(true);
   });
 
-  it('transcribes nothing, because a transcription has a bill of its own', () => {
+  it('transcribes nothing, because a transcription is billed separately', () => {
     expect(governSession(input({ transcription: { model: 'whisper-1' } }))).toMatchObject({
       session: input({ transcription: null }),
     });
@@ -202,7 +202,7 @@ describe('a session', () => {
   });
 });
 
-test('items of tools that the API runs are not added to a conversation', () => {
+test('items of tools that the API runs are refused', () => {
   for (const type of ['message', 'function_call', 'function_call_output'])
     expect(refusedItem({ type })).toBeUndefined();
   for (const item of [{ type: 'mcp_approval_response' }, {}, undefined, 'x'])

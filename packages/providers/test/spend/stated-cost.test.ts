@@ -85,7 +85,7 @@ const WITHOUT_LIST: readonly (readonly [string, string, Form, (microusd: number)
   ['perplexity', '/v1/embeddings', EMBEDDINGS, inParts],
 ];
 
-test('the tables have every endpoint of a vendor that states what it bills', () => {
+test('the tables have every endpoint of a vendor that states a cost', () => {
   const here = [...ENDPOINTS, ...WITHOUT_LIST].map(([id, path]) => `${id} ${path}`);
   const all = ['openrouter', 'xai', 'perplexity'].flatMap((id) =>
     known(id)
@@ -103,12 +103,15 @@ test('the tables have every endpoint of a vendor that states what it bills', () 
   );
 });
 
-test.each(WITHOUT_LIST)('an answer of %s %s is charged what the vendor states', (id, path, form, state) => {
-  const reported = spendOf(id, path).readAnswer(form.answer({ ...form.usage, ...state(500_000) }, 'm'));
-  expect(reported && chargedPrice(undefined, reported)?.microusd).toBe(500_000);
-});
+test.each(WITHOUT_LIST)(
+  'an answer of %s %s is charged the cost that the vendor states',
+  (id, path, form, state) => {
+    const reported = spendOf(id, path).readAnswer(form.answer({ ...form.usage, ...state(500_000) }, 'm'));
+    expect(reported && chargedPrice(undefined, reported)?.microusd).toBe(500_000);
+  },
+);
 
-test('a call of each endpoint of OpenRouter has the highest price that may be billed', () => {
+test('a call of each endpoint of OpenRouter sends the highest price that may be billed', () => {
   for (const { path, dialect } of known('openrouter').routes) {
     if (!dialect.spend) continue;
     const body = spendOn(known('openrouter'), path)?.withHighestPrice?.({ model: 'm' }, { input: 2_500_000 });
@@ -129,7 +132,7 @@ function costs(id: string, path: string, model: string, form: Form, more: object
 describe.each(ENDPOINTS)('%s %s (%s)', (id, path, model, form, state) => {
   const [list = 0] = costs(id, path, model, form, {});
 
-  test('is charged the larger of its list and of what the vendor states', () => {
+  test("is charged the larger of the list price and the vendor's stated cost", () => {
     expect(list).toBeGreaterThan(0);
     for (const [stated, charged] of [
       [list, list],
@@ -142,7 +145,7 @@ describe.each(ENDPOINTS)('%s %s (%s)', (id, path, model, form, state) => {
       expect(costs(id, path, model, form, state(stated))).toEqual([charged, charged]);
   });
 
-  test('is charged its list without a statement, and is of unknown cost with one that cannot be read', () => {
+  test('without a stated cost is charged the list price, and with an unreadable one has an unknown cost', () => {
     for (const none of [{}, { cost: null, cost_in_usd_ticks: null }])
       expect(costs(id, path, model, form, none)).toEqual([list, list]);
     const [field = ''] = Object.keys(state(0));
@@ -160,7 +163,7 @@ describe.each(ENDPOINTS)('%s %s (%s)', (id, path, model, form, state) => {
   });
 });
 
-test('no other vendor states a cost, whatever its usage has', () => {
+test("no other vendor's answer has a stated cost, whatever its usage contains", () => {
   const odd = { cost: 9, cost_in_usd_ticks: 9e10 };
   for (const [id, path] of [
     ['openai', '/v1/chat/completions'],
@@ -170,7 +173,7 @@ test('no other vendor states a cost, whatever its usage has', () => {
     expect(spendOf(id, path).readAnswer(CHAT.answer({ ...CHAT.usage, ...odd }, 'm'))?.stated).toBeUndefined();
 });
 
-describe('a key of one’s own at OpenRouter', () => {
+describe("an OpenRouter answer with the user's own provider key", () => {
   const list = 210;
   test.each([
     ['pays its host, and the fee', { is_byok: true }, list, 10, 220],
@@ -206,7 +209,7 @@ describe('a key of one’s own at OpenRouter', () => {
   });
 });
 
-test('the parts of a statement of Perplexity count where they are more than its whole, or the whole is absent', () => {
+test("the parts of Perplexity's stated cost count if they exceed the total, or if the total is absent", () => {
   const of = (cost: object) => costs('perplexity', '/chat/completions', 'sonar', CHAT, { cost });
   const parts = { input_tokens_cost: 0.001, output_tokens_cost: 0.0001, request_cost: 0.5 };
   for (const cost of [parts, { ...parts, total_cost: 0.001 }, { ...parts, citation_tokens_cost: null }])
@@ -215,7 +218,7 @@ test('the parts of a statement of Perplexity count where they are more than its 
   expect(of({ ...parts, request_cost: '0.5', total_cost: 0.6 })).toEqual([undefined, undefined]);
 });
 
-test('of several statements in a stream the largest counts', () => {
+test('of several stated costs in a stream the largest counts', () => {
   const { usage } = CHAT;
   const [first, , last] = CHAT.events(usage, 'openai/gpt-4o-mini');
   const chunk = (cost: number) => ({ choices: [], usage: { ...usage, cost } });
@@ -224,7 +227,7 @@ test('of several statements in a stream the largest counts', () => {
   expect(reported?.stated?.microusd).toBe(4_000);
 });
 
-describe("Perplexity's fee for a call", () => {
+describe("Perplexity's fee for a request", () => {
   const tokens = { prompt_tokens: 14, completion_tokens: 100, total_tokens: 114 };
   const path = '/chat/completions';
   const of = (model: string, more: JsonObject, provider = known('perplexity')) => {
@@ -248,14 +251,14 @@ describe("Perplexity's fee for a call", () => {
     expect(charged?.lines?.some(({ unit }) => unit === 'other')).toBe(false);
   });
 
-  test("is the operator's own where PROVIDERS_FILE states one", () => {
+  test("is the operator's own if PROVIDERS_FILE states one", () => {
     const pricing = { sonar: { input: 1_000_000, output: 1_000_000, requests: 20_000 } };
     const own = loadProviders(JSON.stringify({ perplexity: { pricing } })).get('perplexity');
     expect(of('sonar', { search_context_size: 'low' }, own)?.microusd).toBe(20_114);
   });
 });
 
-test('a server that extends several providers has the statements and the highest price of each', () => {
+test('a server that extends several providers reads the stated costs of each, and sends the highest price of each', () => {
   const entry = { extends: ['openai', 'openrouter', 'xai'], base_url: 'https://a.example' };
   const acme = loadProviders(JSON.stringify({ acme: entry })).get('acme');
   const spend = acme && spendOn(acme, '/v1/chat/completions');

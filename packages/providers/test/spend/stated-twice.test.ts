@@ -22,11 +22,11 @@ describe.each(SHAPES)('$name', (shape) => {
   const answer = shape.answer(1_000, shape.isInputOnly ? undefined : 20, true);
   const text = JSON.stringify(answer);
 
-  test('is not taken for an answer that states a count twice', () => {
+  test('does not report a duplicate in a correct answer', () => {
     expect(statesTwice(text)).toBe(false);
   });
 
-  test('whose usage, or a count in it, stands there twice under one name is noticed', () => {
+  test('detects a duplicate name of the usage or of a count in it', () => {
     const names = new Set(countNames(usageOf(answer)));
     expect(names.size).toBeGreaterThan(0);
     const missed = [...names].filter((name) => !statesTwice(twice(text, name)));
@@ -34,7 +34,7 @@ describe.each(SHAPES)('$name', (shape) => {
   });
 });
 
-test('a usage that stands once for each of two parts is no repetition', () => {
+test('a usage that appears once in each of two parts is not a duplicate', () => {
   expect(statesTwice('{"usage":{"a":1},"parts":[{"usage":{"a":1}},{"usage":{"a":2}}]}')).toBe(false);
   expect(statesTwice('{"text":"\\"usage\\": 1, \\"usage\\": 2","usage":{"a":1}}')).toBe(false);
 });

@@ -16,7 +16,7 @@ const CONTENT = {
 };
 const GEMINI = '/v1beta/models/gemini-x:generateContent';
 
-describe('a number that no list has, or a part that costs money, makes the usage unknown', () => {
+describe('an unknown count or a billed part makes the usage unknown', () => {
   test.each<[string, string, object, string]>([
     ['openai', CHAT, chatAnswer({ new_tokens: 3 }), 'new_tokens'],
     [
@@ -119,7 +119,7 @@ describe('a number that no list has, or a part that costs money, makes the usage
     expect(reported?.doubt).toEqual({ why: 'unknown', names: [name] });
   });
 
-  test('in a stream as well, in any of its events', () => {
+  test('also in a stream, in any event', () => {
     const read = (...events: readonly unknown[]) => {
       const reader = endpoint('openai', CHAT).spend.readStream?.();
       for (const event of events) {
@@ -142,7 +142,7 @@ describe('a number that no list has, or a part that costs money, makes the usage
     expect(read(delta({ annotations: [] }), end({}), '[DONE]')).toBeUndefined();
   });
 
-  test('and is named in letters, digits, _ and . only', () => {
+  test('and its name in the log has only letters, digits, _ and .', () => {
     const usage = { 'sk-secret key': 1, [`n${'x'.repeat(100)}`]: 2, ok_1: 3 };
     expect(endpoint('openai', CHAT).spend.readAnswer(chatAnswer(usage))?.doubt).toEqual({
       why: 'unknown',
@@ -151,7 +151,7 @@ describe('a number that no list has, or a part that costs money, makes the usage
   });
 });
 
-describe('a number or a part is harmless', () => {
+describe('an unknown count or part is harmless', () => {
   test.each<[string, string, object]>([
     ...['function_call', 'custom_tool_call', 'mcp_call', 'computer_call', 'web_search_call'].map(
       (type): [string, string, object] => ['openai', '/v1/responses', { ...RESPONSE, output: [{ type }] }],

@@ -111,14 +111,17 @@ const TOO_SMALL: readonly Row[] = [
   ],
 ];
 
-describe('a count that is below its parts', () => {
-  test.each(TOO_SMALL)('is what they sum to, and counts as a contradiction: %j, %j', (of, answer, counts) => {
-    const reported = endpoint(...of).spend.readAnswer(answer);
-    expect(reported?.usage).toMatchObject(counts);
-    expect(reported?.doubt).toEqual({ why: 'parts' });
-  });
+describe('a count that is smaller than the sum of its parts', () => {
+  test.each(TOO_SMALL)(
+    'is replaced by that sum, and reported as a contradiction: %j, %j',
+    (of, answer, counts) => {
+      const reported = endpoint(...of).spend.readAnswer(answer);
+      expect(reported?.usage).toMatchObject(counts);
+      expect(reported?.doubt).toEqual({ why: 'parts' });
+    },
+  );
 
-  test('is so in streams, too', () => {
+  test('is treated the same in streams', () => {
     const search = { type: 'web_search_tool_result', tool_use_id: 't', content: [] };
     const events = (...blocks: readonly object[]) => [
       {
@@ -170,7 +173,7 @@ const WHOLE: readonly Row[] = [
   [EMBEDDINGS, vectors({ total_tokens: 10 }), { input_tokens: 10 }],
 ];
 
-test.each(WHOLE)('parts within their whole are no contradiction: %j, %j', (of, answer, counts) => {
+test.each(WHOLE)('parts within their total are not a contradiction: %j, %j', (of, answer, counts) => {
   const reported = endpoint(...of).spend.readAnswer(answer);
   expect(reported?.usage).toMatchObject(counts);
   expect(reported?.doubt).toBeUndefined();
@@ -210,6 +213,6 @@ test.each<readonly [Place, object, readonly string[]]>([
   expect(endpoint(...of).spend.readAnswer(answer)?.doubt).toEqual({ why: 'unknown', names });
 });
 
-test.each(['0', '0.00', '', 'eu', '2026-11-27', '1.2.3'])('the text %j is no amount', (text) => {
+test.each(['0', '0.00', '', 'eu', '2026-11-27', '1.2.3'])('the text %j is not an amount', (text) => {
   expect(endpoint(...CHAT).spend.readAnswer(chat({ note: text }))?.doubt).toBeUndefined();
 });

@@ -34,7 +34,7 @@ test('the table has every vendor', () => {
 });
 
 describe.each(WRITING)('$name', (shape) => {
-  test('usage of an answer with content is believed', () => {
+  test('usage of an answer with content is accepted', () => {
     expect(counts(spendOf(shape).readAnswer(shape.answer(1_000, 20, true))?.usage)).toEqual([1_000, 20]);
   });
 
@@ -42,23 +42,23 @@ describe.each(WRITING)('$name', (shape) => {
     ['no_output', 1_000, 0],
     ['no_input', 0, 20],
     ['no_output', 0, 0],
-  ] as const)('an answer with content is not believed to have %s: %i, %i', (why, input, output) => {
+  ] as const)('an answer with content cannot have %s: %i, %i', (why, input, output) => {
     const answered = spendOf(shape).readAnswer(shape.answer(input, output, true));
     expect(answered?.usage).toBeUndefined();
     expect(answered?.doubt?.why).toBe(why);
   });
 
-  test('output is not believed to come from no input, though it is not seen', () => {
+  test('output without input is rejected, even if the output is not visible', () => {
     expect(spendOf(shape).readAnswer(shape.answer(0, 20, false))?.usage).toBeUndefined();
   });
 
-  test('an answer without content may be all zeros', () => {
+  test('an answer without content may have all counts zero', () => {
     expect(counts(spendOf(shape).readAnswer(shape.answer(0, 0, false))?.usage)).toEqual([0, 0]);
   });
 });
 
 describe.each(SHAPES.filter(({ isInputOnly }) => isInputOnly))('$name', (shape) => {
-  test('a result is not believed to cost nothing', () => {
+  test('a result cannot cost nothing', () => {
     const { readAnswer } = spendOf(shape);
     expect(readAnswer(shape.answer(0, undefined, true))?.usage).toBeUndefined();
     expect(readAnswer(shape.answer(0, undefined, true))?.doubt).toEqual({ why: 'no_input' });
@@ -73,25 +73,25 @@ describe.each(STREAMING)('a stream of $name', (shape) => {
     ['no_output', 1_000, 0],
     ['no_input', 0, 20],
     ['no_output', 0, 0],
-  ] as const)('with content is not believed to have %s: %i, %i', (why, input, output) => {
+  ] as const)('with content cannot have %s: %i, %i', (why, input, output) => {
     const reported = streamed(shape, [[input, output]], true);
     expect(reported?.usage).toBeUndefined();
     expect(reported?.doubt?.why).toBe(why);
   });
 
-  test('is believed otherwise', () => {
+  test('with other usage is accepted', () => {
     expect(counts(streamed(shape, [[1_000, 20]], true)?.usage)).toEqual([1_000, 20]);
     expect(counts(streamed(shape, [[0, 0]], false)?.usage)).toEqual([0, 0]);
   });
 
-  test('that repeats its prompt need not have written anything', () => {
+  test('that repeats its prompt may have no output', () => {
     const echoes = { echoes: true };
     expect(counts(streamed(shape, [[1_000, 0]], true, echoes)?.usage)).toEqual([1_000, 0]);
     expect(streamed(shape, [[0, 0]], true, echoes)?.usage).toBeUndefined();
   });
 });
 
-describe.each(RESTATING)('a stream of $name that states its usage twice', (shape) => {
+describe.each(RESTATING)('a stream of $name with two usage reports', (shape) => {
   test.each([
     [
       [1_000, 20],
@@ -109,7 +109,7 @@ describe.each(RESTATING)('a stream of $name that states its usage twice', (shape
       [1_000, 20],
       [1_000, 0],
     ],
-  ] as const)('is not believed if a count falls: %j, %j', (first, last) => {
+  ] as const)('is rejected if a count falls: %j, %j', (first, last) => {
     const reported = streamed(shape, [first, last], true);
     expect(reported?.usage).toBeUndefined();
     expect(reported?.doubt).toEqual({ why: 'falls' });
@@ -124,7 +124,7 @@ describe.each(RESTATING)('a stream of $name that states its usage twice', (shape
       [1_000, 1],
       [0, 20],
     ],
-  ] as const)('is charged no less than it stated before: %j, %j', (first, last) => {
+  ] as const)('is charged no less than its earlier report: %j, %j', (first, last) => {
     const reported = streamed(shape, [first, last], true);
     expect(reported?.doubt).toEqual({ why: 'falls' });
     // Only a delta of Anthropic's API may state 0 for an input that it does not restate.
@@ -153,13 +153,13 @@ describe.each(RESTATING)('a stream of $name that states its usage twice', (shape
       [1_000, 20],
       [1_000, 20],
     ],
-  ] as const)('is charged the larger, never the sum: %j, %j', (first, last, larger) => {
+  ] as const)('is charged the larger report, never the sum: %j, %j', (first, last, larger) => {
     expect(streamed(shape, [first, last], true)?.doubt).toBeUndefined();
     expect(counts(streamed(shape, [first, last], true)?.usage)).toEqual(larger);
   });
 });
 
-describe('counts of the cache', () => {
+describe('cache counts', () => {
   const { spend } = endpoint('anthropic', '/v1/messages');
   const read = (start: object, delta: object) => {
     const reader = spend.readStream?.();
@@ -179,7 +179,7 @@ describe('counts of the cache', () => {
     output_tokens: 1,
   };
 
-  test('that a delta zeroes with the input stay as they were, and are counted as a contradiction', () => {
+  test('that a delta resets to zero together with the input keep their value, and are a contradiction', () => {
     const zeroed = {
       input_tokens: 0,
       cache_read_input_tokens: 0,
@@ -192,7 +192,7 @@ describe('counts of the cache', () => {
     });
   });
 
-  test('may be split from an input that was stated whole', () => {
+  test('may be split from an input that was first reported as one number', () => {
     const split = {
       input_tokens: 100,
       cache_read_input_tokens: 4_900,
@@ -204,7 +204,7 @@ describe('counts of the cache', () => {
     });
   });
 
-  test('that fall alone are a contradiction', () => {
+  test('that fall while the input does not are a contradiction', () => {
     const fallen = {
       input_tokens: 4_100,
       cache_read_input_tokens: 0,
@@ -214,7 +214,7 @@ describe('counts of the cache', () => {
     expect(read(START, fallen)).toMatchObject({ usage: undefined, doubt: { why: 'falls' } });
   });
 
-  test('are input: an answer of cached input alone is believed', () => {
+  test('are input: an answer with only cached input is accepted', () => {
     const cached = { input_tokens: 0, cache_read_input_tokens: 4_000, output_tokens: 20 };
     const message = {
       type: 'message',
@@ -242,7 +242,7 @@ describe('content', () => {
     { tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '' } }] },
     { function_call: { name: 'f', arguments: '{}' } },
     { audio: { id: 'a', data: 'AAAA' } },
-  ])('is what the model wrote: %j', (message) => {
+  ])('includes text that the model wrote: %j', (message) => {
     expect(doubtOf(message)).toBe('no_output');
   });
 
@@ -252,12 +252,12 @@ describe('content', () => {
     { content: [{ type: 'text', text: '' }] },
     { refusal: 'No.' },
     { tool_calls: [] },
-  ])('is not an empty or refused answer: %j', (message) => {
+  ])('excludes empty and refused answers: %j', (message) => {
     expect(doubtOf(message)).toBeUndefined();
   });
 });
 
-test('a count that only a total contains is output, in whole answers and in streams', () => {
+test('tokens that only a total contains count as output, in whole answers and in streams', () => {
   const { spend } = endpoint('google', '/v1beta/models/gemini-x:streamGenerateContent');
   const part = { content: { parts: [{ text: 'Hi' }] }, index: 0 };
   const reader = spend.readStream?.();
