@@ -61,7 +61,7 @@ describe('the source of every app and package', () => {
     expect(barrels.map(({ file }) => file)).toEqual([]);
   });
 
-  test('has no file or folder whose name says nothing', () => {
+  test('has no file or folder with a meaningless name', () => {
     const named = sources.filter(({ file }) => hasEmptyName(file));
     expect(named.map(({ file }) => file)).toEqual([]);
   });
@@ -90,7 +90,7 @@ describe('the source of every app and package', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('the checks for barrels and names catch what they are for', () => {
+  test('the checks for barrels and names detect a violation', () => {
     const dir = 'apps/gateway';
     expect(isBarrel(dir, 'apps/gateway/src/all.ts', "export * from './a.ts';")).toBe(true);
     expect(isBarrel(dir, 'apps/gateway/src/llm/index.ts', "export { a } from './a.ts';")).toBe(true);
@@ -107,7 +107,7 @@ describe('the source of every app and package', () => {
   });
 });
 
-test('a limit is named in its row, its column, its check and where its level is kept, and in no other source', () => {
+test('a limit is named only in its row, its column, its check and the code that keeps its level', () => {
   const { property, field } = limitKind('calls_per_day');
   const its = new RegExp(`\\b(calls_per_day|${property}|${field})`);
   const named = sources.filter(({ text }) => its.test(text)).map(({ file }) => file);
@@ -132,13 +132,13 @@ describe('the dependencies', () => {
   const lock = readFileSync(join(ROOT, 'pnpm-lock.yaml'), 'utf8');
   const wanted = Array.from(lock.matchAll(/^ {4}engines: \{node: '?([^',}]+)/gm), ([, range = '']) => range);
 
-  test('all run on the oldest Node that package.json allows, so an install warns of no engine', () => {
+  test('all run on the oldest Node that package.json allows, so that an installation prints no engine warning', () => {
     expect(readPackage('.').engines).toEqual({ node: '>=20.19' });
     expect(wanted.length).toBeGreaterThan(100);
     expect(wanted.filter((range) => !runsOnNode20(range))).toEqual([]);
   });
 
-  test('the check for Node versions catches what it is for', () => {
+  test('the check for Node versions detects a violation', () => {
     expect(
       ['>=18', '>= 0.4', '20 || >=22', '^20.19.0 || >=22.12.0', '>=20.18.1'].filter(runsOnNode20),
     ).toHaveLength(5);
@@ -184,11 +184,11 @@ describe('the rules for imports in .dependency-cruiser.mjs', () => {
     ['a development dependency', 'declared-dependencies apps/gateway/src/dev.ts'],
     ['a package that is not declared', 'resolvable apps/gateway/src/undeclared.ts'],
     ['an import that is made later', 'resolvable apps/gateway/src/later.ts'],
-  ])('catch %s', (_case, violation) => {
+  ])('detect %s', (_case, violation) => {
     expect(found).toContain(violation);
   });
 
-  test('have a count in `pnpm arrows`, by the folders that are in a circle', () => {
+  test('have a count in `pnpm arrows`, by the folders of a cycle', () => {
     const arrows = join(ROOT, 'infra/arrows.mjs');
     const printed = execFileSync(process.execPath, [arrows], { input: report, encoding: 'utf8' });
     expect(printed).toContain('packages/schema: 1 arrows back, 1 circles of 2 ');
@@ -196,7 +196,7 @@ describe('the rules for imports in .dependency-cruiser.mjs', () => {
     expect(printed).toContain('packages/limits: 0 arrows back, 0 circles');
   });
 
-  test('let pass what is right', () => {
+  test('allow correct imports', () => {
     expect(found.filter((violation) => violation.includes('/right'))).toEqual([]);
   });
 });

@@ -36,7 +36,7 @@ async function spent(policy: object = {}, transport: 'http' | 'sse' = 'http') {
   return { answer, url: urlOf(answer, 'a') };
 }
 
-test('a spent URL reaches its server with free methods as often as its rate limit allows, and no more', async () => {
+test('a spent URL reaches its server with free methods only as often as its rate limit allows', async () => {
   const { answer, url } = await spent({ calls_per_minute: 20 });
   const before = upstream.arrived.length;
   const heard = await Promise.all(Array.from({ length: 100 }, (_, i) => post(url, ask('tools/list', i))));
@@ -52,7 +52,7 @@ test('a spent URL reaches its server with free methods as often as its rate limi
 test.each([
   ['requests', ask('tools/list')],
   ['notifications', { jsonrpc: '2.0', method: 'notifications/progress' }],
-])(`without a rate limit ${FREE_PER_MINUTE} free %s a minute pass a gateway`, async (_what, message) => {
+])(`without a rate limit a gateway passes ${FREE_PER_MINUTE} free %s a minute`, async (_what, message) => {
   const { url } = await spent();
   const before = upstream.arrived.length;
   const batch = Array(100).fill(message);
@@ -68,7 +68,7 @@ test.each([
 });
 
 test.each(['http', 'sse'] as const)(
-  `a spent URL holds at most ${STREAMS} streams of %s at a gateway`,
+  `a spent URL keeps at most ${STREAMS} streams of %s open at a gateway`,
   async (transport) => {
     const { url } = await spent({}, transport);
     for (let i = 0; i < STREAMS; i++) open.push(await listen(url));
@@ -87,7 +87,7 @@ test.each(['http', 'sse'] as const)(
   },
 );
 
-test('subscriptions that stay open count as streams, and calls that cost a use do not', async () => {
+test('open subscriptions count as streams, and calls that cost a use do not', async () => {
   const { url } = await spent({ max_uses: 200 });
   upstream.behaves = ({ body }, response) => {
     if (body.includes('tools/call')) return false;

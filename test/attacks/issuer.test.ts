@@ -18,13 +18,13 @@ test.each([
   ['objects nested 150,000 deep', body(`${'{"a":'.repeat(150_000)}1${'}'.repeat(150_000)}`)],
   ['300,000 empty lists', body(`[${'[],'.repeat(300_000)}0]`)],
   ['100,000 names', body(`{${Array.from({ length: 100_000 }, (_, i) => `"${i}":1`)}}`)],
-])('the issuer refuses %s before it parses them, and names its bounds', async (_what, text) => {
+])('the issuer refuses %s before it parses them, and the error names the bounds', async (_what, text) => {
   const sent = await send(stack, { body: text });
   refused(sent, 'invalid_request', 'metadata');
   expect(sent.text).toContain('100 levels deep and have 50000 values');
 });
 
-test('metadata at its bounds is issued', async () => {
+test('metadata at its maximum size is accepted', async () => {
   const deepest = '['.repeat(63) + ']'.repeat(63);
   const many = `[${'0,'.repeat(30_000)}0]`;
   for (const metadata of [`{"a":${deepest}}`, `{"a":${many}}`])

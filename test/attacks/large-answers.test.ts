@@ -80,7 +80,7 @@ test.each([
   ['numbers', 8],
   ['events', 2],
 ])(
-  'calls of another URL are answered while one URL reads long answers of %s that its holder has left',
+  'calls of another URL are answered while a client of one URL abandons long answers of %s',
   async (kind, count) => {
     const path = kind === 'events' ? '/v1/chat/completions' : undefined;
     const [attacker, bystander] = [await issueLarge(path), await issueSmall()];
@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test('a URL whose holder leaves very many answers is refused until they have been read, and another URL is not', async () => {
+test('a URL whose client abandons very many answers is refused until they are read, and another URL is not', async () => {
   const [attacker, bystander] = [await issueLarge(), await issueSmall()];
   expect(await Promise.all(Array.from({ length: 100 }, () => leave(attacker)))).toContain(200);
   await eventually(async () => ((await leave(attacker)) === 503 ? true : undefined));

@@ -43,7 +43,7 @@ async function send(url: string, body: string) {
   return error?.code ?? answer.status;
 }
 
-describe('the body of a dead URL is refused before it is read', () => {
+describe('the body of a dead URL is refused without being read', () => {
   async function revoked() {
     const { url, session_id } = await issue();
     await send(url, small);
@@ -95,7 +95,7 @@ test('calls of another URL are answered while a body of 100,000 messages is plan
   expect(answered).toBeGreaterThan(5);
 });
 
-test('a URL that sends without end is refused for a while, and another URL is not', async () => {
+test('a URL that sends endlessly is refused for a while, and another URL is not', async () => {
   // The clock stands still, so that a slow machine does not get more of the quota than a fast one.
   const now = Date.now();
   const gateway = await stack.addGateway({ now: () => now });

@@ -46,7 +46,7 @@ test.each<[string, string | Buffer, Record<string, string>]>([
   },
 );
 
-test('a revoked MCP URL answers the ids of a chunked body without parsing it', async () => {
+test('a revoked MCP URL answers with the ids of a chunked body without parsing the body', async () => {
   const url = new URL(await revoked());
   const socket = await openSocket(url.origin);
   const answered = new Promise<string>((resolve) => socket.once('data', (bytes) => resolve(String(bytes))));
@@ -60,7 +60,7 @@ test('a revoked MCP URL answers the ids of a chunked body without parsing it', a
   expect(body).toMatchObject({ id: 7, error: { data: { code: 'grant_revoked' } } });
 });
 
-test('free methods of any size pass when the uses are spent, and calls of any size are refused', async () => {
+test('with no uses left, free methods of any size pass, and calls of any size are refused', async () => {
   const url = urlOf(await issue({ max_uses: 1 }), 'a');
   expect(outcomes(await post(url, toolCall('spends')))).toEqual(['ran']);
   const large = { padding: 'x'.repeat(100_000) };

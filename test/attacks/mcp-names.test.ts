@@ -31,7 +31,7 @@ test.each([
   ['the method in another case', { ...toolCall('deep'), method: 'Tools/Call' }, -32601],
   ['the method behind a space', { ...toolCall('deep'), method: ' tools/call' }, -32601],
   ['the method in full-width letters', { ...toolCall('deep'), method: 'tools／call' }, -32601],
-])('a dear tool does not run at the default price when its name is %s', async (_how, message, code) => {
+])('an expensive tool does not run at the default price when its name is %s', async (_how, message, code) => {
   const answer = await issue({ pricing });
   const before = upstream.arrived.length;
   const heard = await post(urlOf(answer, 'a'), message);
@@ -44,7 +44,7 @@ test.each([
 test.each([
   ['in another case', { ...toolCall('drop'), method: 'Tools/Call' }],
   ['with a line end', { ...toolCall('drop'), method: 'tools/call\n' }],
-])('a method %s does not pass the list of allowed tools, alone or in a batch', async (_how, message) => {
+])('a method %s does not bypass the list of allowed tools, alone or in a batch', async (_how, message) => {
   const answer = await issue({ tools: ['look'] });
   const before = upstream.arrived.length;
   expect(outcomes(await post(urlOf(answer, 'a'), message))).toEqual(['invalid_request']);

@@ -68,7 +68,7 @@ describe('a credential that a server quotes on a stream is masked', () => {
   });
 });
 
-test('a holder that does not read its stream is cut off, however many refusals it is due', async () => {
+test('a client that does not read its stream is disconnected, however many refusals wait for it', async () => {
   const sse = { url: upstream.sseUrl, transport: 'sse' };
   const url = urlOf(await issue({ max_uses: 1 }, sse), 'a');
   const { pathname, search, origin } = new URL(url);
@@ -90,10 +90,10 @@ test('a holder that does not read its stream is cut off, however many refusals i
   socket.destroy();
 });
 
-describe('what a gateway keeps of answers counts against the memory of their URL', () => {
+describe('the parts of answers that a gateway stores count against the memory of their URL', () => {
   const small = { maxHeldBodyBytes: 256 * KIB, maxBodyBytes: 64 * KIB };
 
-  test('an answer in one piece that finds no room passes as it comes', async () => {
+  test('an answer in one piece that does not fit passes unchanged', async () => {
     const url = urlOf(await issue(), 'a');
     const [roomy = '', gateway] = [stack.gatewayUrls[0], await stack.addGateway(small)];
     upstream.behaves = (_arrived, response) =>
@@ -112,7 +112,7 @@ describe('what a gateway keeps of answers counts against the memory of their URL
     await expect(kept).rejects.toThrow();
   });
 
-  test('short events that do not end, on many streams', async () => {
+  test('short events without an end, on many streams', async () => {
     const url = at(stack, await stack.addGateway(small), urlOf(await issue(), 'a'));
     const half = `data: ${'x'.repeat(40 * KIB)}`;
     upstream.behaves = (_arrived, response) => void response.writeHead(200, stream).write(half);

@@ -34,7 +34,7 @@ async function pipeline(times: number, last: string) {
   return readAnswers(text);
 }
 
-test('4 of 500 calls that a connection sends at once are served, and the others cost nothing', async () => {
+test('of 500 calls that a connection sends at once 4 are served, and the others cost nothing', async () => {
   const answers = await pipeline(500, 'keep-alive');
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 4 }, () => 200));
   const left = answers.map(
@@ -45,14 +45,14 @@ test('4 of 500 calls that a connection sends at once are served, and the others 
   expect(upstream.seen).toHaveLength(4);
 });
 
-test('a connection may send some calls at once', async () => {
+test('a connection may send a few calls at once', async () => {
   upstream.seen.length = 0;
   const answers = await pipeline(3, 'close');
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 3 }, () => 200));
   expect(upstream.seen).toHaveLength(3);
 });
 
-test('a connection that sends thousands at once is closed, and the process keeps the stacks of its errors', async () => {
+test('a connection that sends thousands of calls at once is closed, and the process still records stacks of errors', async () => {
   const { stackTraceLimit } = Error;
   upstream.seen.length = 0;
   await pipeline(20_000, 'keep-alive');

@@ -104,7 +104,7 @@ test('a key is masked in the headers of an error and of a redirect', async () =>
   }
 });
 
-test('an answer that is no error passes byte for byte', async () => {
+test('an answer that is not an error passes byte for byte', async () => {
   const body = Buffer.concat([Buffer.from('{"text":"'), Buffer.alloc(1_000, 'sk-proj-'), Buffer.from('"}')]);
   answer = (_seen, response) =>
     void response.writeHead(200, { 'content-type': 'application/json' }).end(body);

@@ -50,7 +50,7 @@ const PLAIN = ATTACKS.filter(
 const REPEATS = thorough ? 20 : 8;
 const SMALL_BYTES = 200_000;
 
-describe('a gateway answers another URL after', () => {
+describe('a gateway still answers another URL after', () => {
   test.each(PLAIN.map((attack) => [attack.name, attack] as const))(
     '%s',
     async (_name, { ask, body, headers }) => {

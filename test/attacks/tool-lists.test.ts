@@ -39,13 +39,13 @@ const issue = async () =>
     'a',
   );
 
-describe('a list of tools without end', () => {
+describe('an endless list of tools', () => {
   const piece = Buffer.from(TOOL.repeat(MIB / 4 / TOOL.length));
   test.each([
     ['in one piece', JSON_LIST, () => piece],
     ['as one event', EVENT_LIST, () => piece],
     ['as one event of empty lines', EVENT_LIST, () => Buffer.from('\ndata:'.repeat(MIB / 24))],
-  ])('%s is refused, and is not read on', async (_what, { type, start }, next) => {
+  ])('%s is refused, and read no further', async (_what, { type, start }, next) => {
     let sent = 0;
     const closed = new Promise<void>((resolve) => {
       upstream.behaves = (_arrived, response) => {

@@ -127,7 +127,7 @@ const WALKED = Object.entries(REFUSALS).flatMap(([code, refused]) =>
 );
 
 describe('a request that is refused before its admission', () => {
-  test.each(WALKED)('%s for %s takes steps in proportion to its length', async (code, _what, { request }) => {
+  test.each(WALKED)('%s for %s takes time in proportion to its length', async (code, _what, { request }) => {
     const raw = await request(world);
     // The first call loads and compiles the policy.
     expect(await codeOf(raw(0.5))).toBe(code);
@@ -139,7 +139,7 @@ describe('a request that is refused before its admission', () => {
     expect((await beside).status).toBe(200);
   });
 
-  test('has an entry for each error code, and no code of the issuer is one of a gateway', () => {
+  test('has an entry here for each error code, and no issuer code is also a gateway code', () => {
     expect(Object.keys(REFUSALS).sort()).toEqual(Object.keys(ERRORS).sort());
     const roots = ['apps/gateway/src', 'packages/limits/src'].map((each) => join(ROOT, each));
     const files = roots.flatMap((root) =>
@@ -160,7 +160,7 @@ const UNREAD: readonly (readonly [string, 'llm' | 'mcp', (url: string) => Raw])[
   ['not_found', 'mcp', (url) => ({ url, headers: ['Mcp-Session-Id: x'] })],
 ];
 
-test.each(UNREAD)('%s of a URL (%s) draws on what a gateway reads for it', async (code, kind, raw) => {
+test.each(UNREAD)('%s of a URL (%s) draws on the read quota', async (code, kind, raw) => {
   const url = await world[kind](kind === 'llm' ? { config: { max_tokens: 5 } } : {});
   const other = await world.llm();
   // Its clock stands still, so it refuses a token of a minute later.
@@ -230,8 +230,8 @@ const ISSUER: readonly {
   },
 ];
 
-describe('a URL that is not issued', () => {
-  test.each(ISSUER)('for $what takes steps in proportion to the request', async (row) => {
+describe('a request for a URL that is refused', () => {
+  test.each(ISSUER)('for $what takes time in proportion to its length', async (row) => {
     const { code, policy, ask, config } = row;
     const { client_api_key, ...rest } = least;
     const refusal = async (key: string, body: object) => {

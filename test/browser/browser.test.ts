@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
       };
     }, url);
 
-  test('a call is preflighted, answered, and leaves its headers readable; the preflight costs no use', async () => {
+  test('a call is preflighted and answered, its headers are readable, and the preflight costs no use', async () => {
     const url = await issue({ max_uses: 2 });
     const first = await call(url);
     expect(first.status).toBe(200);
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
     expect(upstream.seen.map((seen) => seen.method)).toEqual(['POST', 'POST']);
   });
 
-  test('neither key nor origin of the page reaches the provider', async () => {
+  test('the provider gets neither the key nor the origin of the page', async () => {
     await call(await issue());
     const seen = upstream.seen.at(-1);
     expectRealKeyAlone(seen, 'authorization', `Bearer ${REAL_KEY}`);
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
     expect(told).toEqual([]);
   });
 
-  test('a refusal can be read by the page', async () => {
+  test('the page can read a refusal', async () => {
     const url = await issue({ max_uses: 1 });
     await call(url);
     const { status, body } = await call(url);
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
     expect(JSON.parse(body)).toMatchObject({ error: { code: 'uses_exhausted' } });
   });
 
-  test('a stream arrives piece by piece', async () => {
+  test('a stream arrives chunk by chunk', async () => {
     const pace = upstream.pace();
     await page.exposeFunction('takeNext', pace.next);
     const pieces = await page.evaluate(
@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
 });
 
 test.skipIf(!hasChromium)(
-  'a page that an upstream answers with runs no script, and has an origin of its own',
+  'an HTML answer of an upstream runs no script, and has an opaque origin',
   async () => {
     const upstream = await startUpstream((_seen, response) => {
       const headers = {

@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the c
   const inNavigation = (name: string | RegExp) =>
     page.getByRole('complementary').getByRole('link', { name, exact: true });
 
-  test('operations of the issuer and routes of the gateway are in one navigation', async () => {
+  test('operations of the issuer and routes of the gateway share one navigation', async () => {
     for (const [tag, operation, path] of [
       ['Issuing', /^Issue a signed URL/, '/v1/presign'],
       ['LLM calls', /^Call the provider/, '/llm/t/{token}/{path}'],
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the c
     }
   });
 
-  test('a link in the text leads to a page of the reference', async () => {
+  test('a link in the text leads to a reference page', async () => {
     const opened = await openDocs('light');
     await opened.getByRole('complementary').getByRole('link', { name: 'LLM calls', exact: true }).click();
     await opened.getByRole('main').getByRole('link', { name: 'LLM calls', exact: true }).click();
@@ -73,7 +73,7 @@ describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the c
     await opened.context().close();
   });
 
-  test('the page has an origin, a storage and cookies of its own, and can reach no address', async () => {
+  test('the page has an opaque origin, no access to storage or cookies of the console, and can reach no address', async () => {
     expect(await page.evaluate('self.origin')).toBe('null');
     await expect(page.evaluate('document.cookie')).rejects.toThrow('sandboxed');
     await expect(page.evaluate(`fetch('${stack.issuerUrl}/v1/limits')`)).rejects.toThrow('Failed to fetch');
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the c
     ['light', 'rgb(255, 255, 255)'],
     ['dark', 'rgb(15, 15, 15)'],
   ] as const)(
-    'in %s it asks for itself and its script alone, reports no error, and axe finds only faults of Scalar',
+    'in %s the page requests only itself and its script, reports no error, and axe finds only faults of Scalar',
     async (scheme, color) => {
       requests.splice(0);
       const opened = await openDocs(scheme);
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('/docs/api in a browser that is signed in to the c
   );
 });
 
-test('the lockfile has Scalar without dependencies, because its one file contains them', () => {
+test("the lockfile has Scalar without dependencies, because Scalar's one file contains them", () => {
   const lockfile = readFileSync(new URL('../../pnpm-lock.yaml', import.meta.url), 'utf8');
   expect(lockfile).toMatch(/^ {2}'@scalar\/api-reference@[\d.]+': \{\}$/m);
 });

@@ -47,7 +47,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     { scheme: 'dark', viewport: PHONE },
     { scheme: 'dark', viewport: DESKTOP },
   ] as const)(
-    'axe finds nothing in $scheme at $viewport.width px, and no page is wider than that',
+    'axe finds nothing in $scheme at $viewport.width px, and no page is wider than the window',
     async ({ scheme: colorScheme, viewport }) => {
       const page = await open('', { colorScheme, viewport });
       for (const route of PAGES) {
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     },
   );
 
-  test('the search opens by a key, finds "revoke", and leads to its page without a mouse', async () => {
+  test('a key opens the search, which finds "revoke" and opens its page without a mouse', async () => {
     const page = await open('reference/metrics');
     await page.keyboard.press('/');
     const field = page.getByRole('searchbox', { name: 'Search the documentation' });
@@ -117,7 +117,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('a search without a result says so, and Escape leads back to where the reader was', async () => {
+  test("a search without a result says so, and Escape returns to the reader's place", async () => {
     const page = await open('guides/issue-a-url');
     const link = page.getByRole('main').getByRole('link').nth(3);
     await link.focus();
@@ -131,7 +131,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('a request in three languages is tabs, by keys too, and the choice holds on the next page', async () => {
+  test('a request in three languages has tabs that keys can switch, and the next page keeps the choice', async () => {
     const page = await open('guides/issue-a-url');
     const tab = (name: string) => page.getByRole('tab', { name, exact: true });
     const shown = () => page.getByRole('tabpanel').textContent();
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('the first key leads past the navigation, and a box that scrolls can be reached', async () => {
+  test('the first Tab skips the navigation, and a scrolling box can get the focus', async () => {
     const page = await open('reference/metrics', { viewport: PHONE });
     await page.keyboard.press('Tab');
     const focused = () => page.evaluate('document.activeElement.textContent');
@@ -169,7 +169,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('on a phone the navigation is folded, and leads to every group', async () => {
+  test('on a phone the navigation is folded, and reaches every group', async () => {
     const page = await open('guides/revoke-a-url', { viewport: PHONE });
     const link = page.getByRole('link', { name: 'Change what was issued', exact: true });
     const inNavigation = page.getByRole('navigation', { name: 'Documentation' }).and(page.locator('nav'));
@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('without JavaScript a page has its navigation, all programs, and no button that does nothing', async () => {
+  test('without JavaScript a page has its navigation, all programs, and no button without a function', async () => {
     const page = await open('guides/issue-a-url', { javaScriptEnabled: false });
     await page
       .getByRole('navigation', { name: 'Documentation' })
@@ -201,7 +201,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('the contents are as the picture shows', async () => {
+  test('the contents look like the stored picture', async () => {
     const page = await open('');
     for (const name of ['Start', 'Issue', 'Limit', 'Use', 'Bill', 'Operate'])
       await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
@@ -209,7 +209,7 @@ describe.skipIf(!hasChromium)('the documentation in a browser', () => {
     await page.context().close();
   });
 
-  test('asks the issuer alone for files, breaks no policy and reports no error', async () => {
+  test('requests files only from the issuer, violates no policy and reports no error', async () => {
     // The tests above have opened pages, and the search.
     expect([...asked].some((url) => url.endsWith('/docs/search.json'))).toBe(true);
     expect([...asked].filter((url) => !url.startsWith(`${stack.issuerUrl}/docs/`))).toEqual([]);

@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     return found;
   }
 
-  test('reads what it allows and what is left, and the page asks for nothing else', async () => {
+  test('reads what it allows and what is left, and the page requests nothing else', async () => {
     const { url } = await stack.issue({
       ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, models: ['gpt-4o-mini'] },
       ...{ max_uses: 20, cost_limit: 250_000, calls_per_minute: 10, expires_in: 3_600 },
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     expect(await violationsOf(url)).toEqual([]);
   });
 
-  test('reads what is left of a budget that the URL shares, and when it resets', async () => {
+  test('reads what is left of a shared budget of the URL, and when the budget resets', async () => {
     const api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
     await api.createBudget({
       ...{ name: 'Ada', scope: { external_user: 'ada' }, window: 'month', visible: true },
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     expect(await violationsOf(url)).toEqual([]);
   });
 
-  test('copies a program whole with the keyboard alone, and no script', async () => {
+  test('copies a whole program with the keyboard alone, without script', async () => {
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('curl');
     await page.keyboard.press('ControlOrMeta+a');
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     expect(selected).toMatch(/^curl "\$PRESIGN_URL"/);
   });
 
-  test('reads whole lines at the width of a phone', async () => {
+  test('reads whole lines on a phone', async () => {
     await page.setViewportSize({ width: 390, height: 800 });
     const wide = await page.evaluate(`[document.documentElement, ...document.querySelectorAll('textarea')]
       .filter((each) => each.scrollWidth > each.clientWidth)
@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     await page.setViewportSize({ width: 1_280, height: 720 });
   });
 
-  test('gets the configuration of a client from the page of a bundle, by the keyboard alone', async () => {
+  test('gets the configuration of a client from the page of a bundle, with the keyboard alone', async () => {
     const bundle = await stack.issueMcp({
       servers: [{ name: 'docs', url: 'http://127.0.0.1:9/mcp', transport: 'http' }],
     });

@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium)('the socket of a page of another origin', () => {
       { address: url.replace(/^http/, 'ws'), offered: [...protocols], event: JSON.stringify(CREATE) },
     );
 
-  test('has a turn, of which the provider sees no origin and no cookie', async () => {
+  test('runs a turn, and the provider gets no origin and no cookie', async () => {
     const { url } = await stack.issue(ASK);
     expect(await turnOn(url)).toMatchObject({
       types: expect.arrayContaining(['response.created', 'response.completed']),
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('the socket of a page of another origin', () => {
     for (const name of ['origin', 'cookie', 'referer']) expect(headers).not.toHaveProperty(name);
   });
 
-  test('is opened by a page of a bound origin alone, which can read what is left', async () => {
+  test('opens only for a page of a bound origin, and the page can read what is left', async () => {
     const { url } = await stack.issue({ ...ASK, max_uses: 5, bind: { origins: [origin] } });
     expect((await turnOn(url)).code).toBe(1000);
     const left = await page.evaluate(
@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)('the socket of a page of another origin', () => {
     await eventually(async () => stack.logs.some((line) => line.includes('"code":"origin_not_allowed"')));
   });
 
-  test('may offer a key as a subprotocol, as SDKs do, and the provider gets the real one alone', async () => {
+  test('may send a key as a subprotocol, as SDKs do, and the provider gets only the real key', async () => {
     const { url } = await stack.issue(ASK);
     // A browser closes a socket whose server chooses none of the protocols that it offers.
     const chosen = await turnOn(url, ['realtime', 'openai-insecure-api-key.sk-placeholder']);

@@ -5,7 +5,7 @@ import { canStrike, type Disasters, openDisasters } from './strike-all.ts';
 // Makes servers of its own to kill: where servers are to be used at all, and their programs are here.
 const wanted = canStrike && Boolean(process.env.TEST_DATABASE_URL);
 
-describe.skipIf(!wanted)('calls of random cost on one cost_limit, in processes of their own', () => {
+describe.skipIf(!wanted)('calls of random cost under one cost_limit, in separate processes', () => {
   let disasters: Disasters;
   beforeAll(async () => {
     disasters = await openDisasters(2, 20_261_121);
@@ -13,7 +13,7 @@ describe.skipIf(!wanted)('calls of random cost on one cost_limit, in processes o
   afterAll(() => disasters.close());
 
   const others = DISASTERS.filter((disaster) => disaster !== SPENT_TWICE);
-  test.each(others)('$name: the cap holds and the ledger has every call once', async (disaster) => {
+  test.each(others)('$name: the cap is kept, and the ledger has every call once', async (disaster) => {
     const { kills, violations, reckoning, samples } = await disasters.strike(disaster);
     expect(violations).toEqual([]);
     expect(kills > 0).toBe(disaster.name !== 'none');
@@ -21,7 +21,7 @@ describe.skipIf(!wanted)('calls of random cost on one cost_limit, in processes o
     expect(samples.count).toBeGreaterThan(20);
   });
 
-  test('Redis fails over, a limit is spent before and after: what is beyond it is within the stated bound', async () => {
+  test('Redis fails over and a limit is spent before and after: the excess is within the documented bound', async () => {
     const { violations, loss } = await disasters.strike(SPENT_TWICE);
     expect(violations).toEqual([]);
     expect(loss?.beyondMicrousd).toBeGreaterThan(0);

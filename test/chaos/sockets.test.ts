@@ -35,7 +35,7 @@ describe.skipIf(!wanted).each(STRUCK)(titled, ({ kind, strikes }) => {
   afterAll(() => disasters.close());
 
   test.each(DISASTERS.filter(({ name }) => strikes.includes(name)))(
-    '$name: the cap holds, the ledger has every turn once, and all places come free',
+    '$name: the cap is kept, the ledger has every turn once, and all places become free',
     async (disaster) => {
       const { kills, violations, reckoning, samples } = await disasters.strike(disaster);
       expect(violations).toEqual([]);

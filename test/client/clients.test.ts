@@ -61,7 +61,7 @@ test('npx runs the command of the issuer without an installation', async () => {
   expect(stdout).toContain('Usage: presign COMMAND');
 });
 
-test('a name with a version is kept for good, and is sent again only to those that lack it', async () => {
+test('a file with a version in its name is cached forever, and is sent again only to clients without it', async () => {
   for (const name of [ARCHIVE, WHEEL, 'presign_client-0.1.0.tar.gz']) {
     const answer = await get(`/clients/${name}`);
     const bytes = Buffer.from(await answer.arrayBuffer());
@@ -84,7 +84,7 @@ test('a name with a version is kept for good, and is sent again only to those th
   }
 });
 
-test('names without a version lead to the newest', async () => {
+test('names without a version redirect to the newest', async () => {
   const answer = await get('/clients/presign-client.tgz');
   expect([answer.status, answer.headers.get('location')]).toEqual([302, ARCHIVE]);
   expect(await (await get('/clients/requirements.txt')).text()).toBe(
@@ -96,14 +96,14 @@ test('names without a version lead to the newest', async () => {
   );
 });
 
-test('only its own files are served', async () => {
+test("only the client's own files are served", async () => {
   for (const name of ['..%2f..%2fpackage.json', 'package.json', 'presign-client-9.9.9.tgz']) {
     const answer = await get(`/clients/${name}`);
     expect([name, answer.status]).toEqual([name, 404]);
   }
 });
 
-test('the issuer says at / where things are: as text, as JSON, and as a page', async () => {
+test('the issuer lists its addresses at /: as text, as JSON, and as a page', async () => {
   const text = await (await get('/')).text();
   expect(text).toContain(`clients    ${stack.issuerUrl}/clients/\n`);
   expect(text).not.toContain('console');
@@ -116,7 +116,7 @@ test('the issuer says at / where things are: as text, as JSON, and as a page', a
   expect((await get('/', { method: 'POST' })).status).toBe(405);
 });
 
-test('a build that fails is tried again, and no request sees its reason', async () => {
+test('a failed build is tried again, and no request sees the cause', async () => {
   let built = 0;
   const dir = async () => (built++ === 0 ? Promise.reject(new Error('no compiler')) : buildPackages());
   const other = await startStack({ providers: {}, issuer: { clientPackages: { dir, isReleased: false } } });

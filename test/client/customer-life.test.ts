@@ -83,7 +83,7 @@ describe('a budget', () => {
     ['external_user', 'month', { max_uses: 2, ...zones }],
     ['metadata', 'lifetime', { cost_limit: 100 }],
   ] as const)(
-    'of %s in each %s refuses by its id, passes once it is raised, and stops at 0',
+    'of %s in each %s names itself in its refusal, passes calls after it is raised, and stops them at 0',
     async (kind, window, limits) => {
       const { keyId } = await newCustomer();
       const virtual = await customer.createVirtualKey({ provider: 'openai', name: 'main', key: 'sk-real' });
@@ -126,7 +126,7 @@ describe('a budget', () => {
     },
   );
 
-  test('is one of eight kinds at most', async () => {
+  test('has one of at most eight kinds', async () => {
     await newCustomer();
     for (const window of ['lifetime', 'hour', 'day', 'week'] as const) {
       await customer.createBudget({ scope: { account: true }, max_uses: 9, window });
@@ -148,7 +148,7 @@ describe('a budget', () => {
   });
 });
 
-test('a URL is lowered to 0, raised, shortened, and extended twice; the log has each with its figures', async () => {
+test('a URL is lowered to 0, raised, shortened, and extended twice; the audit log has each change with its values', async () => {
   await newCustomer();
   const { url, grant_id: id, expires_at } = await customer.presign({ ...CHAT, max_uses: 5, expires_in: 600 });
   for (const [max_uses, code] of [
@@ -175,7 +175,7 @@ test('a URL is lowered to 0, raised, shortened, and extended twice; the log has 
   expect(await refusalOf(customer.changeGrant({ id, max_uses: 9 }))).toMatchObject({ code: 'grant_ended' });
 });
 
-test('each rate limit of a URL is added, raised and removed while it is in use', async () => {
+test('each rate limit of a URL can be added, raised and removed while calls use it', async () => {
   await newCustomer();
   const { url, grant_id: id } = await customer.presign(CHAT);
   for (const [limits, code] of [
@@ -206,7 +206,7 @@ test('each rate limit of a URL is added, raised and removed while it is in use',
   expect((await running).code).toBe('ok');
 });
 
-test('a key with a policy issues URLs that are bound to it, and each of its calls is found with its price', async () => {
+test('a key with a policy issues URLs that the policy binds, and each of their calls is found with its price', async () => {
   await newCustomer();
   const policy = {
     providers: ['openai'],
@@ -252,7 +252,7 @@ test('a key with a policy issues URLs that are bound to it, and each of its call
   expect(data).toMatchObject([{ api_key: made.id, calls: 1, cost: 8 }]);
 });
 
-test('a URL takes the models, and a bundle lists the tools, that it was issued with', async () => {
+test('a URL accepts its allowed models, and a bundle lists its allowed tools', async () => {
   await newCustomer();
   const { url } = await customer.presign({ ...CHAT, models: ['gpt-4o-mini'] });
   expect([await codeOf(url), await codeOf(url, { ...BODY, model: 'gpt-4o' })]).toEqual([
@@ -269,7 +269,7 @@ test('a URL takes the models, and a bundle lists the tools, that it was issued w
   expect(await answer.json()).toMatchObject({ result: { tools: [{ name: 'search' }] } });
 });
 
-test('a repeated request has the same answer: a URL, a key, and the secret that a receiver has', async () => {
+test('a repeated request gets the same answer: a URL, a key, and a webhook secret', async () => {
   await newCustomer();
   const { id } = await customer.createWebhook({ url: `${upstream.url}/events` });
   for (const ask of [

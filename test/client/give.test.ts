@@ -69,12 +69,12 @@ test.each(TOOLS)('give 5 --for %s prints a URL that the tool can call', async (t
   expect(await describeAt(base, token)).toMatchObject({ cost_limit: 5_000_000, max_uses: 3 });
 });
 
-test('one dollar and one use are no plural', async () => {
+test('one dollar and one use are printed in the singular', async () => {
   const { note } = await presign(['give', '1', '--for', 'codex', ...SANDBOX, '--uses', '1']);
   expect(note).toContain('It allows 1 dollar and 1 use, until');
 });
 
-test('Claude Code can count tokens without spending any', async () => {
+test('Claude Code can count tokens at no cost', async () => {
   const { out } = await presign(['give', '1', '--for', 'claude-code', ...SANDBOX]);
   const { base, token } = readGiven(out);
   const path = '/v1/messages/count_tokens';
@@ -82,11 +82,11 @@ test('Claude Code can count tokens without spending any', async () => {
   expect(await describeAt(base, token)).toMatchObject({ spent: 0, held: 0 });
 });
 
-describe('the settings', () => {
+describe('the printed settings', () => {
   const settingsOf = async (tool: string) =>
     (await presign(['give', '1', '--for', tool, ...SANDBOX, '--expires-in=12h'])).out;
 
-  test('of Claude Code are its settings.json', async () => {
+  test('of Claude Code belong in settings.json', async () => {
     const { env, ...rest } = JSON.parse(await settingsOf('claude-code')) as { env: Record<string, string> };
     expect(rest).toEqual({});
     expect(env).toEqual({
@@ -96,7 +96,7 @@ describe('the settings', () => {
     });
   });
 
-  test('of Codex are its config.toml', async () => {
+  test('of Codex belong in config.toml', async () => {
     const shown = (await settingsOf('codex'))
       .replace(/http\S+(?=\/v1")/, 'URL')
       .replace(/v4\.[\w.-]+/, 'TOKEN');
@@ -112,7 +112,7 @@ http_headers = { Authorization = "Bearer TOKEN" }
 `);
   });
 
-  test('of VS Code are its chatLanguageModels.json', async () => {
+  test('of VS Code belong in chatLanguageModels.json', async () => {
     const [group] = JSON.parse(await settingsOf('vscode')) as { models: object[] }[];
     expect(group).toMatchObject({ vendor: 'customendpoint', apiType: 'chat-completions' });
     const url = expect.stringMatching(/\/v1\/chat\/completions$/) as string;
@@ -137,7 +137,7 @@ test.each([
   ['vscode', 'servers'],
   ['gemini-cli', 'mcpServers'],
   ['opencode', 'mcp'],
-])('--mcp gives %s the servers in its own format', async (tool, under) => {
+])("--mcp prints the servers for %s in the tool's own format", async (tool, under) => {
   const server = `tools=${local.sandboxMcpUrl}`;
   const { code, out } = await presign(['give', '0.50', '--for', tool, '--mcp', server]);
   expect(code).toBe(0);
@@ -146,7 +146,7 @@ test.each([
   await expectServer(httpUrl ?? url);
 });
 
-test('--mcp gives codex a table of its configuration', async () => {
+test('--mcp prints a table of its configuration for codex', async () => {
   const server = `tools=${local.sandboxMcpUrl}`;
   const { code, out } = await presign(['give', '0.50', '--for', 'codex', '--mcp', server]);
   expect(code).toBe(0);
@@ -175,7 +175,7 @@ test.each([
   ['claude-code', 'json', []],
   ['codex', 'toml', ['--model', 'gpt-5']],
   ['vscode', 'json', ['--model', 'gpt-5']],
-] as const)('the guide shows what the command prints for %s', async (tool, language, options) => {
+] as const)("the guide shows the command's output for %s", async (tool, language, options) => {
   const env = { PROVIDER_API_KEY: 'sk-any' };
   const { code, out, note } = await presign(['give', '5', '--for', tool, ...options], env);
   expect([code, note]).toEqual([0, expect.any(String)]);
@@ -188,20 +188,20 @@ test.each([
 describe('without --model', () => {
   const env = { PROVIDER_API_KEY: 'sk-any' };
 
-  test('Codex gets the newest version of its usual model that has a price', async () => {
+  test('Codex gets the newest priced version of its usual model', async () => {
     const { code, out, note } = await presign(['give', '5', '--for', 'codex'], env);
     expect(code, note).toBe(0);
     expect(out).toMatch(/^model = "gpt-6\.1-sol"$/m);
     expect(note).toContain('gpt-6.2-sol, which codex calls, has no price yet');
   });
 
-  test('Claude Code keeps its choice while its usual model has a price', async () => {
+  test('Claude Code keeps its own choice while its usual model has a price', async () => {
     const { code, out, note } = await presign(['give', '5', '--for', 'claude-code'], env);
     expect(code, note).toBe(0);
     expect(out + note).not.toMatch(/model|price/i);
   });
 
-  test('a provider that prices no version of it is refused by name', async () => {
+  test('a provider without a price for any version is refused by name', async () => {
     const { code, note } = await presign(['give', '5', '--for', 'codex', '--provider', 'groq'], env);
     expect([code, note]).toEqual([
       1,
@@ -237,7 +237,7 @@ test.each([
   expect([ran.code, ran.out + ran.note]).toEqual([code, expect.stringContaining(text)]);
 });
 
-test('no output has the API key or the provider’s key', async () => {
+test('no output contains the API key or the provider’s key', async () => {
   const key = 'sk-sandbox-marked';
   const env = { PROVIDER_API_KEY: key };
   const given = await presign(['give', '5', '--for', 'codex', ...SANDBOX], env);

@@ -53,7 +53,7 @@ async function call(url: string, body: object = {}, headers: Record<string, stri
 }
 const OK = [200, null];
 
-test('what is issued is called, listed over pages, counted, and revoked', async () => {
+test('an issued URL is called, listed over pages, counted, and revoked', async () => {
   const user = `user-${randomUUID()}`;
   const issued = await Promise.all(
     Array.from({ length: 5 }, () => presign.presign({ ...CHAT, external_user: user, max_uses: 1 })),
@@ -107,7 +107,7 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   ]);
 });
 
-test('a spent URL that is raised passes its next call, and an old revision changes nothing', async () => {
+test('a spent URL that is raised passes its next call, and an update with an old revision changes nothing', async () => {
   const { url, session_id } = await presign.presign({ ...CHAT, max_uses: 1 });
   const call = async () => (await fetch(url, { method: 'POST', body: '{}' })).status;
   expect([await call(), await call()]).toEqual([200, 403]);
@@ -122,7 +122,7 @@ test('a spent URL that is raised passes its next call, and an old revision chang
   expect(await refusalOf(again)).toMatchObject({ status: 412, code: 'revision_mismatch' });
 });
 
-test('a budget of each user is made from a template, spent, raised, and deleted', async () => {
+test('a budget for each user is created from a template, spent, raised, and deleted', async () => {
   const user = `user-${randomUUID()}`;
   const template = await presign.createBudget({ scope: { external_user: '*' }, max_uses: 1, window: 'week' });
   const { url } = await presign.presign({ ...CHAT, external_user: user });
@@ -140,7 +140,7 @@ test('a budget of each user is made from a template, spent, raised, and deleted'
   expect((await presign.getBudget({ id })).deleted_at).toBeGreaterThan(0);
 });
 
-test('a budget of a value of metadata has thresholds, and announces those that calls reach', async () => {
+test('a budget for a metadata value has thresholds, and announces those that calls reach', async () => {
   const team = `team-${randomUUID()}`;
   const { id: hook } = await presign.createWebhook({
     ...{ url: `${upstream.url}/budgets`, events: ['budget.threshold', 'budget.exhausted'] as const },
@@ -220,7 +220,7 @@ test('a backend with a policy issues what the policy allows, bound as it says', 
   expect(await raised).toMatchObject({ status: 403, code: 'policy_forbids', param: 'max_uses' });
 });
 
-test('a tool of a bundle takes the arguments that it was issued with', async () => {
+test('a tool of a bundle accepts only the arguments that were allowed at issuing', async () => {
   const servers = [
     {
       ...{ name: 'files', url: `${upstream.url}/mcp`, transport: 'http' as const, tools: ['read_file'] },
@@ -250,7 +250,7 @@ test('a bundle is issued for MCP servers', async () => {
   expect(await (await fetch(bundle_url)).json()).toEqual({ mcpServers: issued });
 });
 
-test('a virtual key is kept, used, rotated and deleted', async () => {
+test('a virtual key is stored, used, rotated and deleted', async () => {
   const { id } = await presign.createVirtualKey({ provider: 'openai', name: 'production', key: 'sk-first' });
   const { url } = await presign.presign({ ...CHAT, client_api_key: undefined, virtual_key: id });
   expect(await presign.rotateVirtualKey({ id, key: 'sk-second' })).toMatchObject({ id, version: 2 });
@@ -268,7 +268,7 @@ test('a virtual key is kept, used, rotated and deleted', async () => {
   expect((await presign.getVirtualKey({ id })).revoked_at).toBeGreaterThan(0);
 });
 
-test('an API key made for a backend works, may only what it may, and ends', async () => {
+test('an API key created for a backend works within its scopes, and ends', async () => {
   const made = await presign.createApiKey({ name: 'backend', scopes: ['presign'] });
   const backend = createPresign({ url: stack.issuerUrl, apiKey: made.key });
   expect((await backend.presign(CHAT)).url).toContain('/llm/t/');
@@ -285,7 +285,7 @@ test('an API key made for a backend works, may only what it may, and ends', asyn
   expect(await refusalOf(backend.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
 });
 
-test('an endpoint is added, tried, notified again, and removed', async () => {
+test('an endpoint is created, tested, replayed, and deleted', async () => {
   const url = `${upstream.url}/events`;
   const { id, secret } = await presign.createWebhook({ url, events: ['grant.revoked'] });
   const { id: delivery_id } = await presign.testWebhook({ id });
@@ -302,7 +302,7 @@ test('an endpoint is added, tried, notified again, and removed', async () => {
   expect(await refusalOf(presign.getWebhook({ id }))).toMatchObject({ status: 404, code: 'not_found' });
 });
 
-test('an alert posts to Slack, and is changed and removed', async () => {
+test('an alert posts to Slack, and is changed and deleted', async () => {
   const url = `${upstream.url}/services/T0/B0/secret`;
   const { id: webhook, secret } = await presign.createWebhook({ url, format: 'slack' });
   expect(secret).toBeNull();
@@ -319,7 +319,7 @@ test('an alert posts to Slack, and is changed and removed', async () => {
   expect(await refusalOf(presign.getAlert({ id }))).toMatchObject({ status: 404, code: 'not_found' });
 });
 
-test('an account is made, issues URLs, is suspended and resumed, and ends, and each change is in the audit log', async () => {
+test('an account is created, issues URLs, is suspended, resumed and deleted, and each change is in the audit log', async () => {
   const { id, api_key } = await presign.createAccount({ name: 'customer' });
   const customer = createPresign({ url: stack.issuerUrl, apiKey: api_key.key });
   const { url } = await customer.presign(CHAT);
@@ -346,7 +346,7 @@ test('an account is made, issues URLs, is suspended and resumed, and ends, and e
     expect(table).toContain(`account.${action}`);
 });
 
-test('a refusal names the field, and the request by the id that the log has', async () => {
+test('a refusal names the field, and has the request id of the log', async () => {
   const error = await refusalOf(presign.presign({ ...CHAT, max_uses: 0 }));
   expect(error).toMatchObject({ status: 400, code: 'invalid_request', param: 'max_uses' });
   expect(error.message).toContain('max_uses');

@@ -26,12 +26,12 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-test('the configuration is the document that the bundle URL gives', async () => {
+test('the configuration equals the document of the bundle URL', async () => {
   expect(mcpConfig(bundle)).toEqual(await (await fetch(bundle.bundle_url)).json());
 });
 
 test.each(['new', 'old'])(
-  'the official client runs a tool with what it has of the server %s',
+  'the official client runs a tool with the configuration of the server %s',
   async (name) => {
     const { url = '', transport } = mcpConfig(bundle).mcpServers[name] ?? {};
     const Transport = transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;

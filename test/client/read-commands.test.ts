@@ -74,7 +74,7 @@ test('calls shows refused calls and their codes', async () => {
   for (const line of calls) expect(line).toMatch(/ uses_exhausted +403 +user-[12] /);
 });
 
-test('a filter and a limit are those of the API', async () => {
+test('filters and limits are the ones of the API', async () => {
   await linesOf(2, 'calls', '--user=user-2');
   const { out, note } = await presign('calls', '--limit', '1');
   expect([out.trimEnd().split('\n').length, note]).toEqual([
@@ -83,7 +83,7 @@ test('a filter and a limit are those of the API', async () => {
   ]);
 });
 
-test('usage sums by the dimensions that are asked for', async () => {
+test('usage is summed by the requested dimensions', async () => {
   const [, first, second, all] = await linesOf(4, 'usage');
   expect([first, second, all].map((line) => line?.split(/ {2,}/).slice(0, 3))).toEqual([
     ['user-1', '2', '0'],
@@ -97,7 +97,7 @@ test('refusals are counted by day and code', async () => {
   expect((await linesOf(2, 'refusals'))[1]).toMatch(/^20\d\d-\d\d-\d\d +uses_exhausted +2$/);
 });
 
-test('budgets shows a budget, and what is spent of it', async () => {
+test('budgets shows a budget and its spending', async () => {
   const spent = await eventually(async () => {
     const [, line = ''] = await linesOf(2, 'budgets');
     return / 2$/.test(line) ? line : undefined;
@@ -105,7 +105,7 @@ test('budgets shows a budget, and what is spent of it', async () => {
   expect(spent).toMatch(/^of user-1 +external_user=user-1 +month +\$5\.000000 +\$0\.00001\d +2$/);
 });
 
-test('--json prints each entry as the API has it', async () => {
+test('--json prints each entry as the API returns it', async () => {
   const [call] = await linesOf(1, 'calls', '--user', 'user-2', '--json');
   expect(JSON.parse(call ?? '')).toMatchObject({ external_user: 'user-2', outcome: 'passed', status: 200 });
 });
@@ -123,12 +123,12 @@ test.each([
   [['calls', '--outcome', 'lost'], 1, 'outcome: '],
   [['calls', '--limit', '1000'], 1, 'limit: '],
   [['usage', '--by', 'color'], 1, 'group_by'],
-])('presign %j answers with %i', async (args, code, text) => {
+])('presign %j exits with %i', async (args, code, text) => {
   const ran = await presign(...args);
   expect([ran.code, ran.out + ran.note]).toEqual([code, expect.stringContaining(text)]);
 });
 
-test('the key of start is sent to this machine alone', async () => {
+test('the API key of `pnpm start` is sent only to this machine', async () => {
   const ran = await command.run(['calls'], { ISSUER_URL: 'http://issuer.invalid' }, local.folder);
   expect([ran.code, ran.note]).toEqual([1, expect.stringContaining('PRESIGN_API_KEY is not set')]);
 });

@@ -41,7 +41,7 @@ async function sessionsOf(external_user: string): Promise<string[]> {
 }
 
 test.each(ISSUES)(
-  '%s whose answers were lost twice has issued once, and returns the issued session',
+  '%s whose answer is lost twice issues once, and returns the issued session',
   async (_id, issue) => {
     const user = randomUUID();
     const { session_id } = await issue(clientOf({ fetch: losing(2) }), user);
@@ -49,7 +49,7 @@ test.each(ISSUES)(
   },
 );
 
-test.each(ISSUES)('%s that is asked for twice at once by one key has issued once', async (_id, issue) => {
+test.each(ISSUES)('%s requested twice at once by one key issues once', async (_id, issue) => {
   const user = randomUUID();
   const idempotencyKey = randomUUID();
   const keyed = (presign: Presign): Presign => ({
@@ -62,7 +62,7 @@ test.each(ISSUES)('%s that is asked for twice at once by one key has issued once
   expect(await sessionsOf(user)).toHaveLength(1);
 });
 
-test('an API key whose answer was lost twice is made once, and returned', async () => {
+test('an API key whose answer is lost twice is created once, and returned', async () => {
   const name = randomUUID();
   const made = await clientOf({ fetch: losing(2) }).createApiKey({ name, scopes: ['read'] });
   const { data } = await clientOf({}).listApiKeys({ limit: 100 });
@@ -70,7 +70,7 @@ test('an API key whose answer was lost twice is made once, and returned', async 
   expect(Array.isArray((await clientOf({ apiKey: made.key }).listSessions()).data)).toBe(true);
 });
 
-test('a request that is given up while it waits to be sent again ends at once', async () => {
+test('a request that is aborted while it waits for its retry ends at once', async () => {
   const giving = new AbortController();
   const presign = createPresign({
     url: stack.issuerUrl,

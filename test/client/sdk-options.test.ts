@@ -38,7 +38,7 @@ const issue = (provider: string, ...path: string[]) =>
 const HELLO = { model: 'sandbox-1', messages: [{ role: 'user' as const, content: 'Hello' }] };
 const BEARER = ['authorization', `Bearer ${REAL_KEY}`] as const;
 
-test('the OpenAI SDK: chat, streamed too, and responses', async () => {
+test('the OpenAI SDK: chat, with a stream too, and responses', async () => {
   const client = (await issue('openai', '/v1/chat/completions', '/v1/responses')).openai(OpenAI, {
     maxRetries: 0,
   });
@@ -54,7 +54,7 @@ test('the OpenAI SDK: chat, streamed too, and responses', async () => {
   expectRealKeyAlone(sandbox.seen.at(-1), ...BEARER);
 });
 
-test('the OpenAI SDK with another provider that has its API, and that one’s own SDK', async () => {
+test("the OpenAI SDK with another provider that has the same API, and that provider's own SDK", async () => {
   const issued = await issue('groq', '/openai/v1/chat/completions');
   const { choices } = await new OpenAI(openaiOptions(issued)).chat.completions.create(HELLO);
   expect(choices[0]?.message.content).toContain('You said: Hello');
@@ -72,7 +72,7 @@ test('the Anthropic SDK', async () => {
   expectRealKeyAlone(sandbox.seen.at(-1), 'x-api-key');
 });
 
-test('the Google SDK, streamed too', async () => {
+test('the Google SDK, with a stream too', async () => {
   const model = 'gemini-2.5-flash';
   const paths = ['generateContent', 'streamGenerateContent'].map(
     (method) => `/v1beta/models/${model}:${method}`,

@@ -11,7 +11,7 @@ import { row } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
 import { type ConsoleStack, startConsole } from './console-stack.ts';
 
-describe.skipIf(!hasChromium)('the screen Alerts', () => {
+describe.skipIf(!hasChromium)('the Alerts page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let slack: Upstream;
@@ -67,7 +67,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     expect(ui.problems).toEqual([]);
   };
 
-  test('without an alert it suggests three, and one of them is created as it is', async () => {
+  test('suggests three alerts when there are none, and one of them is created unchanged', async () => {
     await ui.open('Alerts');
     await main().getByText('Three to begin with').waitFor();
     expect(await main().getByRole('listitem').count()).toBe(3);
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     expect([condition, webhook]).toMatchObject([{ spend: { window: 'day', amount: 50_000_000 } }, null]);
   });
 
-  test('a channel of Slack is connected, its address is not shown again, and a budget is watched for it', async () => {
+  test('connects a Slack channel, never shows its address again, and watches a budget for it', async () => {
     const url = `${slack.url}/services/T0/B0/SECRET`;
     await press('Connect Slack');
     await dialog().getByLabel('URL of an incoming webhook').fill(url);
@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await ui.open('Alerts');
   });
 
-  test('a third is made for errors, and one that fires shows since when, its figure and its history', async () => {
+  test('creates a third alert for errors, and shows the start, the figure and the history of a firing', async () => {
     /** A table that is drawn again has no row for a moment. */
     const textOf = (name: string) =>
       rowOf(name)
@@ -151,7 +151,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await expectGood();
   }, 300_000);
 
-  test('a jump of spending is watched, and its form shows it again as it was made', async () => {
+  test('watches a jump in spending, and its form shows the saved values again', async () => {
     await ui.open('Alerts');
     await press('Create an alert');
     await dialog().getByLabel('Name').fill('Jump');
@@ -177,7 +177,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
-  test('are those of the own account alone, with its budgets and endpoints', async () => {
+  test('shows only alerts, budgets and endpoints of the own account', async () => {
     const other = await addAccount(stack);
     const own = await openConsole(browser, stack);
     await signIn(own, await addApiKey(stack, other.id, { scopes: ['admin'] }));
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await own.page.context().close();
   });
 
-  test('with the keyboard alone it is found by the search, changed and muted', async () => {
+  test('with the keyboard alone, an alert is found by the search, changed and muted', async () => {
     await ui.page.keyboard.press('Control+k');
     await ui.page.keyboard.type('Alerts');
     await ui.page.keyboard.press('Enter');
@@ -224,7 +224,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     });
   });
 
-  test('a refusal of the API is shown in the form, which keeps what was typed', async () => {
+  test('shows a refusal of the API in the form, which keeps the input', async () => {
     await press('Create an alert');
     await dialog().getByLabel('Name').fill('Wrong');
     await dialog().getByLabel('Amount in dollars').fill('many');
@@ -234,7 +234,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
-  test('a change that is sent in the frame in which its dialog opens is made', async () => {
+  test('saves a change that is submitted in the frame in which its dialog opens', async () => {
     await ui.page.evaluate(`(async () => {
       const buttons = [...document.querySelectorAll('main button')];
       buttons.find(({ textContent }) => textContent === 'Unmute Errors').click();
@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium)('the screen Alerts', () => {
     await eventually(async () => (await dialog().count()) === 0);
   });
 
-  test('is deleted; and is not offered to a key that has not the scope admin', async () => {
+  test('deletes an alert, and is not offered to a key without the scope admin', async () => {
     await goTo('Errors');
     await press('Delete Errors');
     await submit('Delete');

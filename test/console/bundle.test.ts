@@ -16,25 +16,25 @@ describe('the built console', () => {
     files = names.map((name) => ({ name, bytes: readFileSync(join(dir, name)) }));
   });
 
-  test(`has less than ${MOST_BYTES} bytes in all, with gzip`, () => {
+  test(`is smaller than ${MOST_BYTES} bytes in total, with gzip`, () => {
     const bytes = files.reduce((sum, file) => sum + gzipSync(file.bytes).length, 0);
     expect(bytes).toBeGreaterThan(10_000);
     expect(bytes).toBeLessThan(MOST_BYTES);
   });
 
-  test('names no other server', () => {
+  test("contains no other server's name", () => {
     const hosts = files.flatMap(({ bytes }) => bytes.toString().match(/https?:\/\/[\w.-]+/g) ?? []);
     // Namespaces of XML, and the page that a message of TanStack Query names: addresses that are never requested.
     const others = hosts.filter((host) => !/^(http:\/\/www\.w3\.org|https:\/\/tanstack\.com)$/.test(host));
     expect([...new Set(others)]).toEqual([]);
   });
 
-  test('names no file of the machine that built it', () => {
+  test('contains no file path of the build machine', () => {
     const root = join(import.meta.dirname, '../..');
     expect(files.filter(({ bytes }) => bytes.includes(root)).map(({ name }) => name)).toEqual([]);
   });
 
-  test('is built once for the same sources', async () => {
+  test('is built only once for the same sources', async () => {
     expect(await buildConsole()).toBe(await buildConsole());
   });
 });

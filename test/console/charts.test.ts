@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
       each.trim(),
     );
 
-  test('Explore: who costs most is first, and the heads sort otherwise', async () => {
+  test('Explore: the highest cost is first, and the column heads change the order', async () => {
     const { page } = ui;
     await go(`explore?by=external_user&${week}`);
     await eventually(async () => (await users()).join() === 'zoe,grace,ada');
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   const spending = 'Spending of each day (UTC) by user';
 
-  test('Explore: the mouse sees the figures of a day, and a press opens the requests of the day', async () => {
+  test('Explore: the mouse shows the figures of a day, and a click opens the requests of the day', async () => {
     const { page } = ui;
     await go(`explore?by=external_user&model=m-1&${week}`);
     await hover(spending, WEEK.days - 2, WEEK.days);
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
   const byDay = 'Requests of each day (UTC) by outcome';
   const byHour = 'Requests of each hour (UTC) by outcome';
 
-  test('Requests: a press on a day shows its hours, and one on an hour its calls', async () => {
+  test('Requests: a click on a day shows its hours, and a click on an hour shows its calls', async () => {
     const { page } = ui;
     await go(`requests?${week}`);
     await hover(byDay, WEEK.days - 2, WEEK.days);
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 
-  test('Requests: hours are of a provider or a model, too; with another filter the chart has days, and says so', async () => {
+  test('Requests: hours can be filtered by provider or model; with another filter the chart shows days, and says so', async () => {
     const { page } = ui;
     await go(`requests?provider=anthropic&${day}`);
     await hover(byHour, 14, 24);
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     expect(await chart(byHour).count()).toBe(0);
   });
 
-  test('Requests: hours that are awaited show no others, and a refusal of them is shown', async () => {
+  test('Requests: while hours load no old ones are shown, and a refusal is shown', async () => {
     const { page } = ui;
     await go(`requests?${day}`);
     await chart(byHour).waitFor();
@@ -189,7 +189,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await page.unrouteAll({ behavior: 'wait' });
   });
 
-  test('Requests: links of providers and models show their calls, and set and clear the filter', async () => {
+  test('Requests: the links of providers and models filter the calls, and remove the filter again', async () => {
     const { page } = ui;
     const facets = async (name: string) =>
       (await page.getByRole('navigation', { name }).getByRole('link').allInnerTexts()).map((each) =>
@@ -215,7 +215,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     expect(ui.problems).toEqual([]);
   });
 
-  test('a list that may have refused calls says which of them it has, and another does not', async () => {
+  test('a list that may contain refused calls says which ones it contains, and another list says nothing', async () => {
     const { page } = ui;
     const note = page.getByText('The list has the first ten refused calls of an hour');
     await go(`requests?outcome=refused&${week}`);

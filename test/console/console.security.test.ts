@@ -35,14 +35,14 @@ const attributesOf = (answer: Response) =>
     .map((each) => each.toLowerCase());
 
 describe('the cookie of the console', () => {
-  test('is out of reach for scripts and for other sites, and names no domain', async () => {
+  test('is not readable by scripts, not sent by other sites, and names no domain', async () => {
     const answer = await signInWith(stack, stack.apiKey);
     expect(answer.status).toBe(204);
     expect(attributesOf(answer).sort()).toEqual(['httponly', 'max-age=43200', 'path=/', 'samesite=strict']);
     expect(answer.headers.get('set-cookie')).not.toContain(stack.apiKey);
   });
 
-  test('goes over https alone where the issuer has https, and to no other host', async () => {
+  test('is sent only over https if the issuer has https, and to no other host', async () => {
     const secure = await startConsole({ issuer: { issuerUrl: 'https://issuer.example.com' } });
     const port = secure.issuer.port;
     const answer = await signInWith({ issuerUrl: `http://127.0.0.1:${port}` }, secure.apiKey);
@@ -51,7 +51,7 @@ describe('the cookie of the console', () => {
     await secure.close();
   });
 
-  test('is a random value whose hash alone is stored', async () => {
+  test('is a random value, and only its hash is stored', async () => {
     const cookie = await cookieOf(stack, stack.apiKey);
     const value = cookie.split('=')[1] ?? '';
     expect(Buffer.from(value, 'base64url')).toHaveLength(32);
@@ -61,7 +61,7 @@ describe('the cookie of the console', () => {
     expect(stored).not.toContain(stack.apiKey);
   });
 
-  test('appears in no log line, and neither does the API key', async () => {
+  test('appears in no log line, and the API key appears in none', async () => {
     const cookie = await cookieOf(stack, stack.apiKey);
     expect(await status(cookie)).toBe(200);
     await signInWith(stack, 'presign_sk_wrong');
@@ -108,7 +108,7 @@ describe('the cookie of the console', () => {
     expect(await status(cookie, { headers: { ...noSite, origin: stack.issuerUrl } })).toBe(200);
   });
 
-  test('gets no permission for a page of another origin', async () => {
+  test('gives a page of another origin no permission', async () => {
     const answer = await fetch(`${stack.issuerUrl}${LIMITS}`, {
       method: 'OPTIONS',
       headers: {
@@ -120,13 +120,13 @@ describe('the cookie of the console', () => {
     expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
   });
 
-  test('does not add to an API key in the same request', async () => {
+  test('adds no permission to an API key in the same request', async () => {
     const cookie = await cookieOf(stack, stack.apiKey);
     const headers = { ...FROM_CONSOLE, authorization: 'Bearer presign_sk_wrong' };
     expect(await status(cookie, { headers })).toBe(401);
   });
 
-  test('is unknown to the gateway, and reaches no provider', async () => {
+  test('is not accepted by the gateway, and is not sent to a provider', async () => {
     const cookie = await cookieOf(stack, stack.apiKey);
     const gateway = stack.gatewayUrls[0] ?? '';
     expect((await fetch(`${gateway}${LIMITS}`, { headers: { cookie, ...FROM_CONSOLE } })).ok).toBe(false);
@@ -202,7 +202,7 @@ describe('a session of the console', () => {
     expect((await signInWith(stack, apiKey)).status).toBe(403);
   });
 
-  test('may do what its API key may do, and no more', async () => {
+  test('has exactly the permissions of its API key', async () => {
     const cookie = await cookieOf(stack, await keyOf(['read']));
     expect(await status(cookie, { path: '/v1/calls' })).toBe(200);
     expect(await status(cookie, { path: '/v1/api-keys' })).toBe(403);
@@ -211,7 +211,7 @@ describe('a session of the console', () => {
     expect(await status(cookie, { path: '/v1/presign', method: 'POST', headers, body })).toBe(403);
   });
 
-  test('is one of at most 20 of an API key: the oldest ends', async () => {
+  test('counts toward a maximum of 20 for its API key, beyond which the oldest ends', async () => {
     const key = await keyOf(['read']);
     const first = await cookieOf(stack, key);
     now = 1_000;
@@ -228,7 +228,7 @@ describe('a session of the console', () => {
     ['a key that is no text', '{"api_key": {"$ne": ""}}', 400],
     ['no JSON', 'api_key=1', 400],
     ['a large body', JSON.stringify({ api_key: 'x'.repeat(4_000) }), 413],
-  ])('is not opened with %s', async (_case, body, expected) => {
+  ])('does not begin with %s', async (_case, body, expected) => {
     const headers = { ...FROM_CONSOLE, 'content-type': 'application/json' };
     const answer = await fetch(`${stack.issuerUrl}/console/session`, { method: 'POST', headers, body });
     expect(answer.status).toBe(expected);
@@ -240,7 +240,7 @@ describe('the pages of the console', () => {
   const page = (path = '', headers: Record<string, string> = {}) =>
     fetch(`${stack.consoleUrl}${path}`, { headers });
 
-  test('run and load only files of the issuer, talk to it and the gateway, and are shown in no frame', async () => {
+  test('run and load only files of the issuer, connect only to it and the gateway, and cannot be framed', async () => {
     const answer = await page();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-security-policy')).toBe(
@@ -254,7 +254,7 @@ describe('the pages of the console', () => {
     expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|style=|https?:/);
   });
 
-  test('contain no key and no figure, with a session and without', async () => {
+  test('contain no key and no figure, with or without a session', async () => {
     const cookie = await cookieOf(stack, stack.apiKey);
     const [without, having] = await Promise.all([page(), page('', { cookie })]);
     const html = await without.text();
@@ -262,7 +262,7 @@ describe('the pages of the console', () => {
     expect(html).not.toContain('presign_sk_');
   });
 
-  test('have names that change with their content, and are then kept for good', async () => {
+  test('have file names that change with their content, and are cached forever', async () => {
     const html = await (await page()).text();
     const files = Array.from(html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g), ([, name = '']) => name);
     expect(files.length).toBeGreaterThan(1);
@@ -276,14 +276,14 @@ describe('the pages of the console', () => {
   });
 
   test.each(['..%2findex.html', '%2e%2e/%2e%2e/package.json', 'assets/../../package.json', 'assets', '.key'])(
-    'are the only files that %s can lead to',
+    'are the only files that %s can reach',
     async (path) => {
       const answer = await page(path);
       expect(answer.status).toBe(404);
     },
   );
 
-  test('are found without the slash, behind any prefix of the path', async () => {
+  test('are served without the trailing slash, behind any path prefix', async () => {
     const answer = await fetch(`${stack.issuerUrl}/console`, { redirect: 'manual' });
     expect([answer.status, answer.headers.get('location')]).toEqual([308, 'console/']);
   });

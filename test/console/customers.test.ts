@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)('a table of a thousand customers', () => {
     expect([name, spent, calls, failed]).toEqual(['All customers', '$5,005.00', '1,000', '0']);
   };
 
-  test('has fifty on a page, the dearest first, and its sums on top of each page', async () => {
+  test('has fifty on a page, the highest cost first, and totals at the top of each page', async () => {
     await expectPage('1–50 of 1,000', dearest(1, 50));
     await expectSums();
     expect(await isOff('Previous')).toBe(true);
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('a table of a thousand customers', () => {
     expect([await isOff('Next'), await isOff('Previous')]).toEqual([true, false]);
   });
 
-  test('is sorted as a whole, and not the page alone', async () => {
+  test('is sorted over all pages, not within one', async () => {
     await table()
       .getByRole('columnheader', { name: /^Customer/ })
       .getByRole('button')
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('a table of a thousand customers', () => {
     await expectPage('1–50 of 1,000', dearest(951, 1_000).toReversed());
   });
 
-  test('has one page while one customer is looked for, whichever page was shown', async () => {
+  test('shows a single page while you search for a customer, whichever page was open', async () => {
     await press('Next');
     await ui.page.getByLabel('Find').fill('R-0777');
     await eventually(async () => (await names()).join() === nameOf(777));

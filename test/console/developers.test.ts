@@ -10,7 +10,7 @@ import { type ConsoleStack, startConsole } from './console-stack.ts';
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
 
-describe.skipIf(!hasChromium)('the screens for developers', () => {
+describe.skipIf(!hasChromium)('the pages for developers', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let refusing: Upstream;
@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
   const isFocused = (place: Locator) =>
     eventually(() => place.evaluate((element) => element === element.ownerDocument.activeElement));
 
-  test('a policy is entered field by field, said in one sentence, and the same as JSON', async () => {
+  test('a policy is entered field by field, summed up in one sentence, and equal to its JSON', async () => {
     await ui.open('Keys');
     await press('Create an API key');
     await field('Name').fill('Web');
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect((await keyNamed('Web'))[0]?.policy).toEqual({ ...next, external_user: 'ada' });
   });
 
-  test('a text that no field can have is not sent, and what the issuer refuses is shown at its field', async () => {
+  test('an invalid text is not sent, and a refusal of the issuer is shown at its field', async () => {
     await ui.open('Keys');
     await press('Create an API key');
     await field('Name').fill('Wrong');
@@ -126,7 +126,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect(await keyNamed('Wrong')).toEqual([]);
   });
 
-  test('a key is rotated: the new one has its scopes and policy, and the old one ends', async () => {
+  test('a key is rotated: the new key has its scopes and policy, and the old key ends', async () => {
     const [old] = await keyNamed('Web');
     await go(`keys/${old?.id}`, 'Web');
     expect(await ui.page.locator('main').innerText()).toContain('presign: issue, change and revoke URLs');
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect(await ui.violations()).toEqual([]);
   });
 
-  test('a virtual key has a limit of its own, and a budget that resets is made on its page', async () => {
+  test('a virtual key has a limit, and a resetting budget can be created on its page', async () => {
     await ui.open('Keys');
     await press('Change Production');
     await field('Limit in dollars').fill('50');
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     return parts.join('');
   };
 
-  test('a secret that was typed is in the memory of the page no more when its dialog is closed', async () => {
+  test("a typed secret is removed from the page's memory when its dialog closes", async () => {
     await go('keys', 'Keys');
     await press('Rotate Production');
     await field('New provider key').focus();
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     await eventually(async () => !(await memoryOf(ui)).includes('sk-sandbox-typed'));
   });
 
-  test('a webhook that fails says why, and its deliveries are filtered', async () => {
+  test('a failing webhook shows the cause, and its deliveries can be filtered', async () => {
     const { id } = await api.createWebhook({ url: `${refusing.url}/events` });
     await api.testWebhook({ id });
     await go(`webhooks/${id}`, `Webhook ${new URL(refusing.url).host}`);
@@ -212,7 +212,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect(await ui.violations()).toEqual([]);
   });
 
-  test('the audit log says what differs, with names, and leads to what was changed', async () => {
+  test('the audit log shows the differences with names, and links to the changed thing', async () => {
     await ui.open('Audit');
     await ui.page.getByLabel('Change', { exact: true }).selectOption('API key changed');
     const renamed = ui.page.getByRole('row').filter({ hasText: 'name: Web → Web, old' });
@@ -233,7 +233,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     expect(ui.problems).toEqual([]);
   });
 
-  test('a key that lacks a scope sees which one, on each screen', async () => {
+  test('each page names the scope that a key lacks', async () => {
     const account = await ownAccount(stack);
     const reader = await openConsole(browser, stack);
     await signIn(reader, await addApiKey(stack, account, { scopes: ['read'], name: 'reader' }));
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium)('the screens for developers', () => {
     await reader.page.context().close();
   });
 
-  test('an operator who may do nothing else sees the accounts, and no data of them', async () => {
+  test('an operator without other scopes sees the accounts, and none of their data', async () => {
     const account = await ownAccount(stack);
     const operator = await openConsole(browser, stack);
     const { page } = operator;

@@ -11,7 +11,7 @@ import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
 
-describe.skipIf(!hasChromium)('each screen', () => {
+describe.skipIf(!hasChromium)('each page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let api: Presign;
@@ -140,7 +140,7 @@ describe.skipIf(!hasChromium)('each screen', () => {
   };
 
   test.each(SCREENS)(
-    '$name is used with the keyboard alone, and axe finds nothing',
+    '$name works with the keyboard alone, and axe finds nothing',
     async ({ open, use }) => {
       const opened = await openWithKeyboard();
       await open(opened);
@@ -151,19 +151,16 @@ describe.skipIf(!hasChromium)('each screen', () => {
     300_000,
   );
 
-  test.each(SCREENS)(
-    '$name is used with a finger on a phone, and nothing is too wide',
-    async ({ open, use }) => {
-      const opened = await openOnPhone();
-      await open(opened);
-      await use(opened, 2);
-      const { page } = opened.ui;
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-      await leave(opened);
-    },
-  );
+  test.each(SCREENS)('$name works by touch on a phone, and nothing is too wide', async ({ open, use }) => {
+    const opened = await openOnPhone();
+    await open(opened);
+    await use(opened, 2);
+    const { page } = opened.ui;
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    await leave(opened);
+  });
 
-  test('its navigation says the version and whose key it is, and leads to the docs', async () => {
+  test('has a navigation with the version, the name of the signed-in key, and a link to the docs', async () => {
     const { ui } = await openOnPhone();
     const { page } = ui;
     const { version } = JSON.parse(
@@ -179,7 +176,7 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await page.context().close();
   });
 
-  test('the name and the buttons of a row stay in sight while its other cells scroll', async () => {
+  test('keeps the name and the buttons of a row in view while the other cells scroll', async () => {
     const { ui } = await openWithKeyboard();
     const { page } = ui;
     await ui.open('Limits');
@@ -210,7 +207,7 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await page.context().close();
   });
 
-  test('an id is copied whole by its button, which says so', async () => {
+  test('has buttons that copy a whole id, and confirm it', async () => {
     const { ui } = await openWithKeyboard();
     const { page } = ui;
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

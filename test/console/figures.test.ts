@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await settled(ui.page);
   };
 
-  test('the fields of a filter show the filter in force, also after a link and the Back button', async () => {
+  test('the fields of a filter show the active filter, also after a link and the Back button', async () => {
     const { page } = ui;
     await ui.open('URLs');
     await page.getByLabel('User').fill('ada');
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 
-  test('the link of a row of usage leads to exactly the calls of this row', async () => {
+  test('the link of a usage row opens exactly the calls of the row', async () => {
     const { page } = ui;
     await page.goto(`${stack.consoleUrl}#/explore?by=external_user&model=sandbox-mini`);
     await page.getByRole('link', { name: 'ada', exact: true }).waitFor();
@@ -126,7 +126,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await page.getByLabel('Model').inputValue()).toBe('sandbox-mini');
   });
 
-  test('a filter by API key stays visible and in force when another filter is added', async () => {
+  test('a filter by API key stays visible and active when another filter is added', async () => {
     const { page } = ui;
     await page.goto(`${stack.consoleUrl}#/explore?by=api_key`);
     const key = page.getByRole('rowheader').getByRole('link').first();
@@ -140,7 +140,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(page.url()).toContain(id);
   });
 
-  test('what is typed as soon as the fields follow the address stays', async () => {
+  test('text typed right after the fields follow the address is kept', async () => {
     const { page } = ui;
     await page.goto(`${stack.consoleUrl}#/explore?by=model`);
     await page.getByLabel('User').waitFor();
@@ -158,7 +158,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await typed).toBe('ada');
   });
 
-  test('users named as the groups of a chart are groups of their own', async () => {
+  test('users with the names of chart groups are separate groups', async () => {
     const { page } = ui;
     await page.goto(`${stack.consoleUrl}#/explore?by=external_user`);
     await page.getByRole('link', { name: 'others', exact: true }).waitFor();
@@ -169,7 +169,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await page.getByRole('rowheader', { name: 'none', exact: true }).count()).toBe(2);
   });
 
-  test('the largest amount is saved as it was read', async () => {
+  test('the largest amount is saved exactly as it was loaded', async () => {
     await ui.open('Limits');
     expect(await cells('Most')).toContain('$9,007,199,254.740991');
     await press('Change Most');
@@ -184,7 +184,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
-  test('a long name leaves the other columns where they can be reached', async () => {
+  test('a long name does not push the other columns out of reach', async () => {
     const { page } = ui;
     await ui.open('Limits');
     await page.getByRole('rowheader', { name: LONG }).waitFor();
@@ -193,7 +193,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await ui.violations()).toEqual([]);
   });
 
-  test('a form that is sent twice at once makes one key', async () => {
+  test('a form that is submitted twice at once creates one key', async () => {
     await ui.open('Keys');
     await press('Create an API key');
     await dialog().getByLabel('Name').fill('Twice');
@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(data.filter(({ name }) => name === 'Twice')).toHaveLength(1);
   });
 
-  test('an API key that has ended is not shown as active', async () => {
+  test('an expired API key is not shown as active', async () => {
     await ui.open('Keys');
     expect((await cells('Old'))[1]).toBe('expired');
   });
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     return rows.slice(1).map((each) => each.split('\t').map((cell) => cell.trim()));
   };
 
-  test('the price of a call is worked out line by line: kinds of tokens, fees, and what is above its hold', async () => {
+  test('the price of a call is itemised: kinds of tokens, fees, and the part above its hold', async () => {
     expect(await rowsOfCall(pricedCall)).toEqual([
       ['Held before the call', '', '', '$0.01'],
       ['Input tokens', '1,200', '$0.15 a million', '$0.00018'],
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     ]);
   });
 
-  test('an MCP call has the prices of its tools, and what was given back', async () => {
+  test('an MCP call shows the prices of its tools and its refund', async () => {
     expect(await rowsOfCall(mcpCall)).toEqual([
       ['Calls', '2', '$0.005 each', '$0.01'],
       ['Sum, rounded up', '', '', '$0.01'],
@@ -246,7 +246,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     ]);
   });
 
-  test('the page of a call that has just ended shows the call as soon as the ledger has it', async () => {
+  test('the page of a call that has just ended shows the call once the ledger has it', async () => {
     const requestId = randomUUID();
     const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account };
     await ui.page.goto(`${stack.consoleUrl}#/requests/${requestId}`);
@@ -255,7 +255,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await ui.page.getByRole('row', { name: /^Charged/ }).waitFor();
   });
 
-  test('an MCP call shows the provider by which it is found, and its server', async () => {
+  test('an MCP call shows the provider id to filter by, and its server', async () => {
     await ui.page.goto(`${stack.consoleUrl}#/requests?provider=mcp`);
     await loaded('Requests');
     await ui.page
@@ -266,7 +266,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await ui.page.getByText(`mcp: ${SCRIPT}`).waitFor();
   });
 
-  test('a turn of a socket shows its number and its socket, and a call of its own shows none', async () => {
+  test('a socket turn shows its number and its socket, and an ordinary call shows neither', async () => {
     const requestId = randomUUID();
     const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account };
     const connectionId = 'c0ffee00-0000-4000-8000-000000000000';
@@ -298,7 +298,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await texts()).toContain(why);
   });
 
-  test('a browser whose clock is an hour behind sees the same sums', async () => {
+  test('a browser whose clock is an hour behind shows the same sums', async () => {
     await ui.open('Explore');
     const own = await openConsole(browser, stack);
     await own.page.clock.install({ time: Date.now() - 3_600_000 });
@@ -312,7 +312,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await own.page.context().close();
   });
 
-  test('links lead from an API key to its URL, its session and their calls; a URL’s page follows its calls, and a session’s page revokes one URL', async () => {
+  test('an API key links to its URL, its session and their calls; a URL’s page updates its calls, and a session’s page revokes one URL', async () => {
     const { page } = ui;
     const apiKey = await addApiKey(stack, account, { name: 'Backend', scopes: ['presign'] });
     const issued = await stack.presign(
@@ -351,7 +351,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect((await callOnce(url, 'Hello')).status).toBe(403);
   });
 
-  test('a budget for metadata is for exactly the key and the value, without the spaces around them', async () => {
+  test('a budget for metadata covers exactly the key and the value, without surrounding spaces', async () => {
     await ui.open('Limits');
     await press('Create a budget');
     await dialog().getByLabel('Name').fill('Blue');
@@ -383,7 +383,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect((await cells('Of a key'))[0]).toBe('API key Old');
   });
 
-  test('the audit log leads from a change to all changes of the same thing', async () => {
+  test('the audit log links from a change to all changes of the same thing', async () => {
     await ui.open('Audit');
     await ui.page.getByRole('row').filter({ hasText: 'budget changed' }).first().waitFor();
     const { data } = await admin('GET', '/v1/budgets');
@@ -394,7 +394,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
   });
 
-  test('names are text and never markup', async () => {
+  test('names are shown as text and never as markup', async () => {
     for (const name of ['Home', 'Customers', 'Limits', 'URLs', 'Requests', 'Explore', 'Keys', 'Audit']) {
       await ui.open(name);
       expect(await ui.page.locator('main img').count(), name).toBe(0);
@@ -418,7 +418,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 
-  test('a key that is revoked while its page is open leads to the sign-in, also from the form that issues', async () => {
+  test('a key that is revoked while its page is open leads to the sign-in page, also from the issuing form', async () => {
     const own = await openConsole(browser, stack);
     const apiKey = await addApiKey(stack, account, { name: 'Short' });
     await own.page.getByLabel('API key').fill(apiKey);
@@ -432,7 +432,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await own.page.context().close();
   });
 
-  test('without Redis, the figures of the ledger stand there as such, and not as zero', async () => {
+  test('without Redis, the figures of the ledger are shown and labelled, and not zeros', async () => {
     const { page } = ui;
     await ui.open('Limits');
     const [, , spent = ''] = await cells('Team');
@@ -450,7 +450,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await texts()).toContain('Holding money\n–');
   });
 
-  test('without the issuer, a screen says so and shows no zero', async () => {
+  test('without the issuer, a page says so and shows no zero', async () => {
     await stack.issuer.close();
     await ui.page.goto(`${stack.consoleUrl}#/explore?by=provider`);
     await ui.page.getByRole('alert').first().waitFor();

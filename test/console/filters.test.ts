@@ -10,7 +10,7 @@ import { CHAT, type ConsoleStack, startConsole } from './console-stack.ts';
 
 const today = new Date().toISOString().slice(0, 10);
 
-describe.skipIf(!hasChromium)('the console over calls of customers, teams and servers', () => {
+describe.skipIf(!hasChromium)('the console with calls of customers, teams and servers', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let ui: ConsolePage;
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
       return JSON.stringify(shown) === JSON.stringify(expected);
     });
 
-  test('the sums of requests are by every filter of the list, and say that refused calls are of the account', async () => {
+  test('the sums of requests follow every filter of the list, and say that refused calls are those of the whole account', async () => {
     await go('requests');
     await expectFacets(['all 10', 'passed 4', 'failed 1', 'refused 5']);
     await go('requests?metadata.team=blue');
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     expect(await ui.violations()).toEqual([]);
   });
 
-  test('a filter of a link that the form does not know is shown, kept at the next change, and can be removed', async () => {
+  test('a filter in a link that the form lacks is shown, kept at the next change, and can be removed', async () => {
     const { page } = ui;
     await go('requests?metadata.team=blue&server=wiki');
     expect(await page.getByLabel('team', { exact: true }).inputValue()).toBe('blue');
@@ -104,7 +104,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     await eventually(async () => (await page.getByLabel('server', { exact: true }).count()) === 0);
   });
 
-  test('the search offers the typed text as a customer, whom its suggestions may lack', async () => {
+  test('the search also offers the typed text as a customer, if the suggestions lack it', async () => {
     const { page } = ui;
     await go('requests');
     await page.keyboard.press('Control+K');
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await texts()));
   });
 
-  test('customers, the forecast and the time before stay in sight and in order while reports move on', async () => {
+  test('customers, the forecast and the previous period stay visible and in order while reports refresh', async () => {
     const own = await openConsole(browser, stack, { timezoneId: 'UTC' });
     const { page } = own;
     await page.clock.install();
@@ -173,7 +173,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     await page.context().close();
   });
 
-  test('a budget covers the key of the chosen kind, and a name of two keys is refused', async () => {
+  test('a budget covers the key of the chosen kind, and a name that two keys share is refused', async () => {
     const { page } = ui;
     const dialog = page.getByRole('dialog');
     await ui.open('Limits');
@@ -212,7 +212,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     };
   };
 
-  test('the suggestions of a new budget follow what is typed, also for a user without calls', async () => {
+  test('the suggestions of a new budget follow the typed text, also for a user without calls', async () => {
     const { page } = ui;
     const body = { ...CHAT, client_api_key: 'sk-sandbox', external_user: 'hopper' };
     expect((await stack.presign(body, { authorization: `Bearer ${stack.apiKey}` })).status).toBe(200);
@@ -224,7 +224,7 @@ describe.skipIf(!hasChromium)('the console over calls of customers, teams and se
     await dialog.getByRole('button', { name: 'Cancel' }).click();
   });
 
-  test('a budget covers a key by its name, also if the names of keys come after the dialog is opened', async () => {
+  test('a budget covers a key by its name, even if the key names load after the dialog opens', async () => {
     const { page } = ui;
     const dialog = page.getByRole('dialog');
     await ui.open('Limits');

@@ -34,7 +34,7 @@ const MODELS = ['sandbox-1', 'sandbox-pro', 'sandbox-mini'];
 const SECONDS_OF_ACT = 2;
 
 /** Each question begins at the sign-in, and is answered by clicks, keys and the search alone. */
-describe.skipIf(!hasChromium)('from the sign-in, among 380 customers', () => {
+describe.skipIf(!hasChromium)('from the sign-in page, among 380 customers', () => {
   let sandbox: Awaited<ReturnType<typeof startSandboxLlm>>;
   let stack: ConsoleStack;
   let browser: Browser;
