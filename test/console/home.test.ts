@@ -30,7 +30,7 @@ const HOURS = [
 /** The calls of customers, which are of one hour. */
 const [CUSTOMERS_AGO, CUSTOMERS_MS] = [2, 100];
 
-describe.skipIf(!hasChromium)('the first page, over known calls', () => {
+describe.skipIf(!hasChromium)('the home page, over known calls', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let ui: ConsolePage;
@@ -74,12 +74,12 @@ describe.skipIf(!hasChromium)('the first page, over known calls', () => {
   const expectFact = (name: string, text: string) =>
     eventually(async () => (await fact(name).innerText()).trim() === text);
 
-  test('compares the spending with that of as long a time before', async () => {
+  test('compares the spending with that of the previous period of the same length', async () => {
     await expectFact('Spent', '$16.00');
     await expectFact('Before, in as long a time', '$18.50 −14 %');
   });
 
-  test('lists who moved most, up or down, and no customer who spends as much as before', async () => {
+  test('lists the customers whose spending changed most, up or down, and omits unchanged ones', async () => {
     const movers = ui.page.getByRole('table', { name: 'Customers who moved most' });
     const shown = async () =>
       (await movers.locator('tbody tr').allInnerTexts()).map((each) =>
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the first page, over known calls', () => {
     await eventually(async () => JSON.stringify(await shown()) === JSON.stringify(expected));
   });
 
-  test('names the p95 of the hour in which the middle call was, and not that of the middle hour', async () => {
+  test('shows the p95 of the hour that contains the median call, not that of the middle hour', async () => {
     // Four calls of eleven took 0.1 s, and five took 5 s. A time is known to a ninth part.
     await eventually(async () => {
       const [, seconds] = /^([\d.]+) s$/.exec((await fact('p95 of a usual hour').innerText()).trim()) ?? [];

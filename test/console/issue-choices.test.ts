@@ -8,7 +8,7 @@ import { openConsole } from './console-page.ts';
 import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
 import { CHAT, type IssueScreen, openIssue } from './issue-screen.ts';
 
-describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
+describe.skipIf(!hasChromium)('the choices of the issuing form', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let ui: IssueScreen;
@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
     return JSON.parse(await ui.region('The request in JSON').innerText()) as Record<string, unknown>;
   };
 
-  test('provider, path, user, virtual key and models are chosen, models with their prices', async () => {
+  test('provider, path, user, virtual key and models can be chosen, and models show their prices', async () => {
     await ui.form();
     await eventually(async () => ((await optionsOf('provider')) as string[]).includes('sandbox'));
     await eventually(async () => ((await optionsOf('external_user')) as string[]).includes('ada'));
@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
     await ui.page.getByRole('heading', { name: 'Issued' }).waitFor();
   });
 
-  test('the limit is typed in dollars, and says how many calls it is worth', async () => {
+  test('the limit is entered in dollars, and shows how many calls it pays', async () => {
     await ui.form();
     await ui.fill({ ...CHAT, cost_limit: '0.54', max_uses: '' });
     expect(await json()).toMatchObject({ cost_limit: 540_000 });
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
     expect(await ui.page.evaluate('document.activeElement.validationMessage')).toContain('Expected dollars');
   });
 
-  test('the budgets that will apply are shown with what is left, and no others', async () => {
+  test('exactly the budgets that will apply are shown, with what is left', async () => {
     await ui.form();
     await ui.fill(CHAT);
     const budgets = ui.region('Budgets that will apply');
@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
     expect(await budgets.innerText()).not.toContain('Of Ada');
   });
 
-  test('warnings of the answer are shown, and the result leads to its URL', async () => {
+  test('warnings of the answer are shown, and the result links to its URL', async () => {
     await ui.form();
     await ui.fill({ ...CHAT, cost_limit: '0', models: 'sandbox-1' });
     await ui.press('Issue');
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)('the choices of the form that issues', () => {
     await ui.page.getByRole('heading', { level: 1, name: `URL ${id}` }).waitFor();
   });
 
-  test('a key that may not read sees why it has no prices and budgets', async () => {
+  test('a key without the scope read sees why prices and budgets are missing', async () => {
     const own = await openConsole(browser, stack, { viewport: { width: 390, height: 844 }, hasTouch: true });
     const account = await ownAccount(stack);
     await own.page.getByLabel('API key').fill(await addApiKey(stack, account, { scopes: ['presign'] }));

@@ -12,7 +12,7 @@ const PYTHON = process.env.PYTHON ?? 'python3';
 const hasPython = spawnSync(PYTHON, ['--version']).status === 0;
 const run = promisify(execFile);
 
-describe.skipIf(!hasChromium)('the form that issues', () => {
+describe.skipIf(!hasChromium)('the issuing form', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let ui: IssueScreen;
@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
     ['PresignRequest', false, ['bind'], ['bind.origins', 'bind.ip_ranges']],
     ['McpPresignRequest', true, ['bind', 'servers'], ['bind.origins', 'bind.ip_ranges']],
   ] as const)(
-    'the form of %s has every field of the schema, with its limits',
+    'for %s has every field of the schema, with its limits',
     async (name, bundle, groups, inside) => {
       await ui.form(bundle);
       const { properties = {} as Json, required } = schemaOf(name);
@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
     },
   );
 
-  test('secrets are hidden while they are typed, in the form and in the code', async () => {
+  test('hides secrets while they are typed, in the form and in the code', async () => {
     await ui.form();
     await ui.fill(CHAT);
     expect(await ui.field('client_api_key').getAttribute('type')).toBe('password');
@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
     ['curl', 'bash', ['-c']],
     ['TypeScript', process.execPath, ['--import', 'tsx', '--input-type=module', '-e']],
     ...(hasPython ? ([['Python', PYTHON, ['-c']]] as const) : []),
-  ] as const)('the shown %s issues what the form issues', async (language, program, args) => {
+  ] as const)('shows a %s that issues what the form issues', async (language, program, args) => {
     await ui.form();
     await ui.fill({
       ...CHAT,
@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
     expect(JSON.stringify(metadata)).toContain('"__proto__":{"x":1}');
   });
 
-  test('a value out of its range is explained before it is sent, also in a folded field', async () => {
+  test('explains a value out of range before it is sent, even in a folded field', async () => {
     await ui.form();
     await ui.fill({ ...CHAT, calls_per_day: '0' });
     await ui.page.evaluate("for (const each of document.querySelectorAll('details')) each.open = false");
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
     expect(await ui.page.evaluate('document.activeElement.validationMessage')).toBe('Expected JSON.');
   });
 
-  test("the issuer's refusal is shown, and the field that it names has the focus", async () => {
+  test("shows the issuer's refusal, and focuses the field that it names", async () => {
     await ui.form();
     await ui.fill({ ...CHAT, path: 'v1/chat' });
     await ui.press('Issue');

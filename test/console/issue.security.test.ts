@@ -7,7 +7,7 @@ import { type ConsoleStack, startConsole } from './console-stack.ts';
 
 const KEY = 'sk-sandbox-typed-into-a-form';
 
-describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
+describe.skipIf(!hasChromium)('the issuing page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let other: Upstream;
@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     return url;
   }
 
-  test('leaves neither a typed secret nor an issued URL in the address, in storage, in the history or in a log', async () => {
+  test('leaves a typed secret and an issued URL out of the address, storage, history and logs', async () => {
     const before = Number(await text('history.length'));
     const url = await issueAndCall();
     const token = url.split('/')[5] ?? '';
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     }
   });
 
-  test('reaches the issuer and the gateway, and no other server', async () => {
+  test('contacts the issuer and the gateway, and no other server', async () => {
     await ui.page.evaluate(
       "document.addEventListener('securitypolicyviolation', (event) => { window.violated = event.effectiveDirective; })",
     );
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     expect(other.seen).toEqual([]);
   });
 
-  test('sends no form by itself, so that a broken script puts no field into an address', async () => {
+  test('has no native form submission, so that a broken script puts no field into an address', async () => {
     await ui.open('Issue');
     await field('client_api_key').fill(KEY);
     const refused = await ui.page.evaluate(`new Promise((resolve) => {

@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await ui.page.evaluate(`[...document.querySelectorAll('h1, h2')].find(${top}).scrollIntoView()`);
     await ui.picture(name, 370);
   }
-  test('with the keyboard alone: a sandbox URL is issued, called, and its answer, cost and rest are shown', async () => {
+  test('with the keyboard alone: a sandbox URL is issued and called, and its answer, cost and remaining limit are shown', async () => {
     const { page } = ui;
     await ui.form();
     await ui.field('provider').focus();
@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     expect(answer).not.toMatch(/[{}]/);
   });
 
-  test('an answer that is no stream says its cost in its headers', async () => {
+  test('an answer that is not streamed has its cost in its headers', async () => {
     await ui.form();
     await ui.fill(CHAT);
     await ui.press('Issue');
@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     expect(await ui.region('The answer').innerText()).toContain('"finish_reason"');
   });
 
-  test('a stream is shown while it arrives, and can be stopped', async () => {
+  test('a stream is shown as it arrives, and can be stopped', async () => {
     await ui.form();
     await ui.fill({ provider: 'slow', path: '/v1/chat/completions', client_api_key: 'sk-slow' });
     await ui.press('Issue');
@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     expect(await ui.region('The answer').innerText()).toBe('The first part.');
   });
 
-  test('a refusal of a call is shown as the holder gets it', async () => {
+  test('a refused call is shown as the caller gets it', async () => {
     await ui.form();
     await ui.fill({ ...CHAT, max_uses: '1' });
     await ui.press('Issue');
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     ...{ 'servers[0].auth_type': 'bearer', max_uses: '3' },
   };
 
-  test('a bundle is issued, and each client has its settings to copy', async () => {
+  test('a bundle is issued, and the settings of each client can be copied', async () => {
     await ui.form(true);
     await ui.fill({ ...BUNDLE, 'servers[0].url': mcp.url });
     await ui.fill({ 'servers[0].auth_config.token': 'secret-of-the-server' });
@@ -174,7 +174,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await expectGood();
   });
 
-  test('a key with the scope presign alone has this screen and no other, and a key without it has not', async () => {
+  test('a key with only the scope presign has only this page, and a key without the scope lacks it', async () => {
     const account = await ownAccount(stack);
     const own = await openConsole(browser, stack, { viewport: { width: 360, height: 740 }, hasTouch: true });
     await own.page.getByLabel('API key').fill(await addApiKey(stack, account, { scopes: ['presign'] }));

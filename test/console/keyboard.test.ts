@@ -8,7 +8,7 @@ import { keyboardOf } from './by-hand.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
 import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
 
-describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
+describe.skipIf(!hasChromium)('with the keyboard alone, on the page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let receiver: Upstream;
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect(await focused()).toBe(button);
   }
 
-  test('Home: spending is shown by user, and by provider', async () => {
+  test('Home: spending is shown by user or by provider', async () => {
     await tabTo(/^Spend by/);
     // One key: a browser takes letters that come late for the beginning of another word.
     await press('u');
@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect((await list<{ cost_limit: number }>('/v1/budgets'))[0]?.cost_limit).toBe(750_000);
   });
 
-  test('Limits: one is deleted, and the focus stays with its table', async () => {
+  test('Limits: a budget is deleted, and the focus stays in its table', async () => {
     const scope = { external_user: 'gone' };
     await ask('POST', '/v1/budgets', { name: 'Gone', scope, cost_limit: 1, window: 'month' });
     await open('Home');
@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect((await saved).suggestedFilename()).toBe('usage.csv');
   });
 
-  test('Keys: an API key with one scope more is created, and its field selects the whole secret', async () => {
+  test('Keys: an API key with an extra scope is created, and its field selects the whole secret', async () => {
     await open('Keys');
     await openDialog('Create an API key');
     await tabTo('Name');
@@ -173,7 +173,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     await eventually(async () => receiver.seen.length > 0);
   });
 
-  test('Audit: changes of one kind are chosen, and what they are of is opened', async () => {
+  test('Audit: changes of one kind are filtered, and the changed thing is opened', async () => {
     await open('Audit');
     await tabTo(/^Change/);
     await type('budget changed');

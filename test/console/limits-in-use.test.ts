@@ -7,7 +7,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type ConsolePage, openConsole, signIn } from './console-page.ts';
 import { CHAT, type ConsoleStack, callOnce, startConsole } from './console-stack.ts';
 
-describe.skipIf(!hasChromium)('the limits on the first page', () => {
+describe.skipIf(!hasChromium)('the limits on the home page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let slow: Upstream;
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('the limits on the first page', () => {
   const cells = (name: RegExp) => row(name).getByRole('cell').allInnerTexts();
   const facts = () => ui.page.locator('main').innerText();
 
-  test('a URL that has used its last call is there, and leads to its page', async () => {
+  test('include a URL that has used its last call, with a link to its page', async () => {
     await row(/ of alan/).waitFor();
     expect(await cells(/ of alan/)).toEqual(['URL', '$0.00', '$0.000009', '100 %']);
     expect(await facts()).toContain('Near a limit\n1');
@@ -72,14 +72,14 @@ describe.skipIf(!hasChromium)('the limits on the first page', () => {
     ).toMatch(/^#\/urls\/url\/[0-9a-f-]{36}/);
   });
 
-  test('a virtual key is there once its budget is nearly used, and not before', async () => {
+  test('include a virtual key once its budget is nearly used, and not before', async () => {
     expect(await row(/^Staging/).count()).toBe(0);
     await send('PATCH', `/v1/virtual-keys/${key}`, { budget: { max_uses: 1 } });
     await row(/^Staging/).waitFor();
     expect(await cells(/^Staging/)).toEqual(['virtual key', '$0.00', '$0.000009', '100 %']);
   });
 
-  test('a budget is there while a call holds money under it, with the held amount', async () => {
+  test('include a budget while a call holds its money, with the held amount', async () => {
     await send('POST', '/v1/budgets', {
       ...{ name: 'Team', scope: { external_user: 'ada' }, cost_limit: 25_000_000, window: 'month' },
     });

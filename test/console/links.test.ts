@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     await settled(ui.page);
   };
 
-  test('a request leads to the page of its URL, its session, its API key and its virtual key', async () => {
+  test('a request links to its URL, session, API key and virtual key', async () => {
     const facts = [
       ['URL', `URL ${short(grant)}`],
       ['Session', `Session ${short(session)}`],
@@ -74,7 +74,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     }
   });
 
-  test('an entry of the audit log leads to the page of the URL, the key or the budget that it changed', async () => {
+  test('an audit entry links to the URL, key or budget that it changed', async () => {
     const entries = [
       ['URL changed', `URL ${short(grant)}`],
       ['virtual key created', 'Production'],
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     }
   });
 
-  test('the first page leads to the page of a virtual key and of a URL that is near its limit', async () => {
+  test('the home page links to a virtual key and a URL that are near their limits', async () => {
     const limits = 'Limits that hold money or are near their end';
     await go('');
     await leadsTo(table(limits).getByRole('link', { name: 'Production', exact: true }), 'Production');
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     await leadsTo(table(limits).getByRole('link', { name: `${short(grant)} of ada` }), `URL ${short(grant)}`);
   });
 
-  test('the page of a URL leads to its keys and its budget, and that of a budget to its key', async () => {
+  test('the page of a URL links to its keys and its budget, and the page of a budget links to its key', async () => {
     await go(`urls/url/${grant}`);
     await leadsTo(fact('Virtual key'), 'Production');
     await go(`urls/url/${grant}`);
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     ['Production virtual key', 'Production'],
     ['bootstrap API key', 'bootstrap'],
     ['Of the key budget', 'Of the key'],
-  ])('the search leads to the page of %s', async (option, heading) => {
+  ])('the search opens the page of %s', async (option, heading) => {
     await go('audit');
     await ui.page.keyboard.press('Control+K');
     await ui.page.getByRole('combobox', { name: /^Search/ }).fill(heading);
@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
   test.each([
     ['a session', () => `urls/${session}`, 'URLs of this session'],
     ['a customer', () => 'customers/ada', 'URLs of this customer'],
-  ])('the page of %s lists its URLs, with what they spent, and leads to each', async (_of, place, name) => {
+  ])('the page of %s lists its URLs with their spending, and links to each', async (_of, place, name) => {
     await go(place());
     const row = table(name).locator('tbody tr');
     await row.getByText('1 of 1').waitFor();

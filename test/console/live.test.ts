@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
       },
     ],
   ])(
-    '%s: what is made meanwhile arrives without a reload',
+    '%s: an item created meanwhile appears without a reload',
     async (screen, name, make) => {
       await ui.open(screen);
       expect(await row(name).count()).toBe(0);
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     300_000,
   );
 
-  test('a dialog that is open stays with what is typed there while its list moves on', async () => {
+  test('an open dialog keeps its input while its list refreshes', async () => {
     const { page } = ui;
     const scope = (user: string) => ({ external_user: user });
     const names = () =>
@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     }
   });
 
-  test('the dialog of the last budget stays with what is typed there when the budget is deleted elsewhere', async () => {
+  test('the dialog of the last budget keeps its input when the budget is deleted elsewhere', async () => {
     const { page } = ui;
     await api.createBudget({ name: 'Last', scope: { external_user: 'last' }, max_uses: 9, window: 'month' });
     await ui.open('Limits');
@@ -115,7 +115,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     await page.getByText('No shared budget yet.').waitFor();
   });
 
-  test('a filter that is half typed keeps its text and the focus while its list moves on', async () => {
+  test('a half-typed filter keeps its text and the focus while its list refreshes', async () => {
     const { page } = ui;
     await ui.open('Requests');
     const field = page.getByLabel('User');

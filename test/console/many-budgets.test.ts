@@ -12,7 +12,7 @@ import { CHAT, type ConsoleStack, callOnce, startConsole } from './console-stack
 const BUDGETS = 60;
 const OLDEST = 'Oldest';
 
-describe.skipIf(!hasChromium)('with more budgets than a page of their list', () => {
+describe.skipIf(!hasChromium)('with more budgets than one page of their list', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let ui: ConsolePage;
@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('with more budgets than a page of their list', () 
   const expectFirst = (table: string) =>
     eventually(async () => (await namesIn(ui.page, table).catch(() => []))[0] === OLDEST);
 
-  test('the oldest budget, which is the fullest, stands first in Limits, on the first page and on the page of its key', async () => {
+  test('the oldest budget, which is the fullest, is first in Limits, on the home page and on the page of its key', async () => {
     await expectFirst('Limits that hold money or are near their end');
     await ui.page.getByText('All budgets and virtual keys,').waitFor();
     await ui.open('Limits');
@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('with more budgets than a page of their list', () 
     expect(ui.problems).toEqual([]);
   });
 
-  test('the heads sort all budgets, and none while there are more than were read', async () => {
+  test('the column heads sort all budgets, and sort nothing while some budgets are not loaded', async () => {
     const { page } = ui;
     await ui.open('Limits');
     await expectFirst('Shared budgets');

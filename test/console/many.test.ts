@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('the console of an account with 10,000 users and m
     await leave();
   });
 
-  test('a key that is not among the newest hundred is found by its name, and has it in the list of requests and on the page of a call', async () => {
+  test('a key that is not among the newest hundred is found by name, and shown by name in requests and on the page of a call', async () => {
     await search('oldest', ['The oldest key API key', 'oldest customer, as typed']);
     await leave();
     await ui.page.goto(`${stack.consoleUrl}#/requests`);
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)('the console of an account with 10,000 users and m
     await ui.page.getByRole('link', { name: 'The oldest key' }).waitFor();
   });
 
-  test('a field suggests the users whose names have the typed text', async () => {
+  test('a field suggests the users whose names contain the typed text', async () => {
     await ui.page.goto(`${stack.consoleUrl}#/requests`);
     await settled(ui.page);
     const field = ui.page.getByLabel('User', { exact: true });

@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium)('the playground', () => {
     expect(ui.problems.filter((each) => !own.includes(each))).toEqual([]);
   };
 
-  test('a refused call says its code, the reason and the next step', async () => {
+  test('a refused call shows its code, the reason and the next step', async () => {
     await ui.form();
     await ui.fill({ ...CHAT, max_uses: '1' });
     await ui.press('Issue');
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('the playground', () => {
     await expectGood();
   });
 
-  test('a turn of Responses runs on a socket, and a refused one is explained', async () => {
+  test('a Responses turn runs on a socket, and a refused one is explained', async () => {
     await issueSocket({ ...CHAT, path: '/v1/responses', max_uses: '1' });
     await ui.press('Call');
     await answer().getByText('Why is the sky blue?').waitFor();
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('the playground', () => {
     await expectGood();
   });
 
-  test('a turn of Realtime in text runs on a socket', async () => {
+  test('a Realtime turn in text runs on a socket', async () => {
     await issueSocket({
       ...{ provider: 'openai', path: '/v1/realtime', client_api_key: 'sk-real-secret-key' },
       ...{ models: 'gpt-realtime', cost_limit: '5', max_uses: '1' },

@@ -16,7 +16,7 @@ const WIDTHS = [
   ['a desktop', { width: 1440, height: 900 }],
 ] as const;
 
-describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
+describe.skipIf(!hasChromium)('with the sample of `pnpm start`', () => {
   let local: Local;
   let browser: Browser;
   let api: Presign;
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     await leave(ui);
   });
 
-  test('a customer was billed twice: calls like one are shown with it, and each has its own price', async () => {
+  test('a customer was billed twice: similar calls are shown with a call, and each has its own price', async () => {
     const { url: shared } = await api.presign({
       ...{ provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox' },
       external_user: 'twice',
@@ -176,7 +176,7 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     await leave(ui);
   });
 
-  test('tables are sorted by the keyboard, filters apply as they are chosen, and the buttons stay in sight', async () => {
+  test('tables are sorted by the keyboard, filters apply when they are chosen, and the buttons stay in view', async () => {
     const ui = await open(WIDTHS[1][1]);
     const { page } = ui;
     await ui.open('Limits');
@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)('over the sample of `pnpm start`', () => {
     await leave(ui);
   });
 
-  test('on a phone, the menu opens, leads to a screen and closes, and rows are cards with the names of their cells', async () => {
+  test('on a phone, the menu opens, leads to a page and closes, and rows become cards with labelled cells', async () => {
     const ui = await open(WIDTHS[0][1]);
     const { page } = ui;
     expect(await page.getByRole('navigation', { name: 'Screens' }).isVisible()).toBe(false);

@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   }
   const dollars = (microusd: number) => `$${(microusd / 1_000_000).toFixed(6).replace(/0{1,4}$/, '')}`;
 
-  test('signs in with the keyboard alone, and scripts see neither key nor cookie', async () => {
+  test('signs in with the keyboard alone, and scripts can read neither key nor cookie', async () => {
     const { page } = ui;
     expect(await ui.violations()).toEqual([]);
     expect(await page.evaluate('document.activeElement.name')).toBe('api_key');
@@ -131,7 +131,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
   });
 
-  test('Home: what was spent, what was refused and why, and what is near its limit', async () => {
+  test('Home: shows spending, refusals with their reasons, and limits that are nearly used', async () => {
     await ui.open('Home');
     await ui.page
       .getByText(dollars(await spent()), { exact: true })
@@ -151,7 +151,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood();
   });
 
-  test('Explore: the table adds up to the ledger, to the microdollar, and is saved as CSV', async () => {
+  test('Explore: the table equals the ledger to the microdollar, and is saved as CSV', async () => {
     await ui.open('Explore');
     const total = dollars(await spent());
     expect((await cells('Total')).at(-1)).toBe(total);
@@ -227,7 +227,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood('request', 640);
   });
 
-  test('Requests: of one day, from the sum of the day, and of a time that is typed', async () => {
+  test('Requests: are listed for one day from its sum, and for a typed period', async () => {
     const { page } = ui;
     await ui.open('Explore');
     await page.getByLabel('Sum by').selectOption('day');
@@ -244,7 +244,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByText('No call fits.').waitFor();
   });
 
-  test('Limits: one for metadata is created and deleted', async () => {
+  test('Limits: a budget for metadata is created and deleted', async () => {
     await ui.open('Limits');
     await press('Create a budget');
     await dialog().getByLabel('Name').fill('Blue');
@@ -266,7 +266,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await ui.page.getByRole('button', { name: /Blue/ }).count()).toBe(0);
   });
 
-  test('URLs: live figures, a later end, and revocation that the gateway obeys', async () => {
+  test('URLs: shows live figures, extends a URL, and revokes it at the gateway', async () => {
     await ui.open('URLs');
     await ui.page.getByRole('row').nth(2).waitFor();
     await expectGood();
@@ -287,7 +287,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(answer.status).toBe(403);
   });
 
-  test('Keys: an API key with a policy, shown once, and a rotated virtual key', async () => {
+  test('Keys: an API key with a policy is shown once, and a virtual key is rotated', async () => {
     await ui.open('Keys');
     await press('Create an API key');
     await dialog().getByLabel('Name').fill('Batch jobs');
@@ -367,7 +367,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await ui.page.unroute('**/v1/virtual-keys/*');
   });
 
-  test('Webhooks: events are chosen, the secret is rotated, a test event is delivered and replayed', async () => {
+  test('Webhooks: events are chosen, the secret is rotated, and a test event is delivered and replayed', async () => {
     const stored = async () => {
       const list = (await (await admin('GET', '/v1/webhooks')).json()) as {
         data: { id: string; events: string[] | null }[];
@@ -410,7 +410,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood('deliveries');
   });
 
-  test('Audit: every change that was made above, and by whom', async () => {
+  test('Audit: shows every change made above, and who made it', async () => {
     await ui.open('Audit');
     await ui.page.getByRole('table').getByText('webhook created').first().waitFor();
     for (const action of ['API key created', 'virtual key rotated', 'budget changed'])
@@ -418,7 +418,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood();
   });
 
-  test('Accounts: one is created, limited, suspended, resumed and deleted, with the sums of its calls', async () => {
+  test('Accounts: one is created, limited, suspended, resumed and deleted, and shows the sums of its calls', async () => {
     await ui.open('Accounts');
     await press('Create an account');
     await dialog().getByLabel('Name').fill('Initech');
@@ -455,7 +455,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await asked()).toBe(401);
   });
 
-  test('with the keyboard alone: a screen is opened, a dialog opened, left and its button focused again', async () => {
+  test('with the keyboard alone: a page and a dialog are opened, and closing the dialog focuses its button again', async () => {
     const { page } = ui;
     await ui.open('Home');
     await page.getByRole('link', { name: 'Limits', exact: true }).first().focus();
@@ -471,7 +471,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Create a budget');
   });
 
-  test('signs out, and the back button shows no figure', async () => {
+  test('signs out, and the Back button shows no figure', async () => {
     await ui.open('Explore');
     await press('Sign out');
     await ui.page.getByRole('heading', { name: 'Sign in' }).waitFor();
@@ -481,7 +481,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await ui.page.locator('body').innerText()).not.toContain('$');
   });
 
-  test('a key that may only read sees figures and no button that changes something', async () => {
+  test('a key with the scope read alone sees figures and no button that changes anything', async () => {
     const own = await openConsole(browser, stack);
     await signIn(own, await addApiKey(stack, account, { scopes: ['read'], name: 'reader' }));
     expect(await own.page.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);

@@ -35,8 +35,8 @@ async function signIn(apiKey: string, from = '127.0.0.1') {
 const MOST = 20;
 const failAll = () => Promise.all(Array.from({ length: MOST + 5 }, () => signIn('presign_sk_wrong')));
 
-describe('sign-ins of an address', () => {
-  test(`of which ${MOST} have failed in a minute wait, also parallel ones, and those of others do not`, async () => {
+describe('sign-ins from an address', () => {
+  test(`wait after ${MOST} failures in a minute, even in parallel, and those from other addresses do not`, async () => {
     const statuses = (await failAll()).map(([status]) => status);
     expect(statuses.filter((status) => status === 401)).toHaveLength(MOST);
     expect(statuses.filter((status) => status === 429)).toHaveLength(5);
@@ -49,13 +49,13 @@ describe('sign-ins of an address', () => {
     expect((await failAll()).filter(([status]) => status === 401)).toHaveLength(MOST);
   });
 
-  test('that succeed, or that say nothing about a key, are not counted', async () => {
+  test('are not counted if they succeed, or fail before the key is judged', async () => {
     for (let i = 0; i < MOST + 5; i++) expect((await signIn(stack.apiKey))[0]).toBe(204);
     for (let i = 0; i < MOST + 5; i++) expect((await signIn(''))[0]).toBe(400);
     expect((await failAll()).filter(([status]) => status === 401)).toHaveLength(MOST);
   });
 
-  test('do not wait longer because a clock is set back', async () => {
+  test('do not wait longer if a clock is set back', async () => {
     await failAll();
     now -= 3_600_000;
     expect((await signIn(stack.apiKey))[0]).toBe(429);
@@ -64,7 +64,7 @@ describe('sign-ins of an address', () => {
   });
 });
 
-test('a sign-in is in the audit log of its account, with its key and address, and a failed one is not', async () => {
+test('a sign-in is in the audit log of its account, with its key and address, and a failed sign-in is not', async () => {
   const { id: account, apiKey } = await addAccount(stack);
   const answer = await signInWith(issuer, apiKey);
   expect(answer.status).toBe(204);

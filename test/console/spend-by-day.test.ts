@@ -48,7 +48,7 @@ function counting(): { readonly ask: AskUsage; readonly groups: () => number } {
   return { ask, groups: () => groups };
 }
 
-test('a chart of very many users reads few groups, names the users who cost most, and adds up to the ledger', async () => {
+test('a chart of very many users reads few groups, names the users with the highest cost, and equals the ledger', async () => {
   const { ask, groups } = counting();
   const report = await readByDay(ask, { range: last(DAYS), by: 'external_user' });
   expect(groups()).toBeLessThan(2 * USERS);
@@ -66,7 +66,7 @@ test('a chart of very many users reads few groups, names the users who cost most
   }
 });
 
-test('a chart of few groups names each', async () => {
+test('a chart of few groups names each group', async () => {
   const { ask } = counting();
   const report = await readByDay(ask, {
     range: last(1),

@@ -11,7 +11,7 @@ import { CHAT, type ConsoleStack, callOnce, startConsole } from './console-stack
 
 const OTHER = 'foreign';
 
-describe.skipIf(!hasChromium)('URLs', () => {
+describe.skipIf(!hasChromium)('the URLs page', () => {
   let stack: ConsoleStack;
   let browser: Browser;
   let api: Presign;
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     return () => ui.page.unroute('**/v1/grants/*');
   };
 
-  test('the list has what each URL spent and used of its limits, under names, and no other account', async () => {
+  test('the list shows what each URL spent and used of its limits, with names, and no other account', async () => {
     await ui.open('URLs');
     await hasRows(5);
     const text = await ui.page.locator('main').innerText();
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(ui.problems).toEqual([]);
   });
 
-  test('the list is filtered by name, user, provider, model, end and state, and sorted', async () => {
+  test('the list is filtered by name, user, provider, model, expiry and state, and sorted', async () => {
     await show('');
     await ui.page.getByLabel('Name').fill('onboard');
     await hasRows(1);
@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(await users()).toEqual(['ada', 'ada', 'ada', 'grace', 'grace']);
   });
 
-  test('a row leads to the URL, its user and its calls; a URL is raised on its page, and found by its id', async () => {
+  test('a row links to the URL, its user and its calls; a URL is raised on its page, and found by its id', async () => {
     const { page } = ui;
     const [id = ''] = await issue('linus', 1);
     await show('external_user=linus');
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(await ui.violations()).toEqual([]);
   });
 
-  test('all of a filter are raised: the dialog says what changes for how many, and at most four requests are under way', async () => {
+  test('all URLs of a filter are raised: the dialog says what changes for how many, and at most four requests run at once', async () => {
     const ids = await issue('bulk', 12);
     const [unlimited = ''] = await issue('bulk', 1, { cost_limit: null });
     await show('external_user=bulk');
@@ -194,7 +194,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await rows().filter({ hasText: '$0.00 of $6.00' }).first().waitFor();
   });
 
-  test('a partial failure has a line for each, stays selected, and is tried again for the rest, with nothing added twice', async () => {
+  test('a partial failure shows a line for each failed URL, keeps it selected, and a retry adds nothing twice', async () => {
     const ids = await issue('partial', 6);
     await show('external_user=partial');
     await hasRows(6);
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(uses).toEqual(ids.map(() => 15));
   });
 
-  test('a URL that somebody changed meanwhile is not overwritten, and a second try starts from what it is', async () => {
+  test('a URL that was changed elsewhere is not overwritten, and a retry starts from its present limits', async () => {
     const [first = '', second = ''] = await issue('meanwhile', 2);
     await show('external_user=meanwhile');
     await hasRows(2);
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await submit('Close');
   });
 
-  test('a change that is stopped leaves the rest selected', async () => {
+  test('a change that is stopped keeps the remaining URLs selected', async () => {
     await issue('stopped', 8);
     await show('external_user=stopped');
     await hasRows(8);
@@ -274,7 +274,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await restore();
   });
 
-  test('URLs are extended, and the new ones are saved as CSV and work', async () => {
+  test('URLs are extended, and the new URLs are saved as CSV and work', async () => {
     const ids = await issue('later', 2);
     await show('external_user=later');
     await hasRows(2);
@@ -294,7 +294,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await submit('Close');
   });
 
-  test('with the keyboard alone, a range is selected and revoked, and the focus stays with the bar', async () => {
+  test('with the keyboard alone, a range is selected and revoked, and the focus stays in the action bar', async () => {
     const { page } = ui;
     await issue('keys', 4);
     await show('external_user=keys');
@@ -341,7 +341,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
   const isWhole = () =>
     eventually(async () => (await ui.page.getByRole('button', { name: 'Show more' }).count()) === 0);
 
-  test('all of a filter are read to the end and selected, those of the last page too', async () => {
+  test('"all of a filter" reads to the end, and selects the last page too', async () => {
     await issue('many', 23);
     await show('external_user=many');
     await ui.page.getByRole('button', { name: 'Show more' }).waitFor();
@@ -351,7 +351,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(await bar().getByText('23 selected').count()).toBe(1);
   });
 
-  test('a URL that is taken out stays out when more arrive, and All can be taken back while they are read', async () => {
+  test('a deselected URL stays deselected when more arrive, and "All" can be undone while they load', async () => {
     await issue('taken', 23);
     await show('external_user=taken');
     const go = await holdPages();
@@ -370,7 +370,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(await bar().getByText('0 selected').count()).toBe(1);
   });
 
-  test('a session with more URLs than a list reads is named, and a change of all says that more may fit', async () => {
+  test('a session with more URLs than a list reads is named, and a change of all says that there may be more', async () => {
     await issue('cut', 2, { external_session: 'cut' });
     // The issuer's answer, as it is when there are more.
     await ui.page.route(/v1\/sessions\/[^?]+\?/, async (route) => {
@@ -390,7 +390,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await ui.page.unrouteAll();
   });
 
-  test('the report of a change of all URLs of a session stays while they end', async () => {
+  test('the report about a change of all URLs of a session stays while they end', async () => {
     const [id = ''] = await issue('report', 1);
     const { session_id } = await api.getGrant({ id });
     await ui.page.evaluate(`location.hash = '#/urls/${session_id}'`);
@@ -407,7 +407,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await dialog().waitFor({ state: 'hidden' });
   });
 
-  test('one URL that somebody changed meanwhile is changed by a second press, from what it is', async () => {
+  test('a URL that was changed elsewhere is changed by a second click, from its present limits', async () => {
     const [id = ''] = await issue('pair', 1);
     await ui.page.evaluate(`location.hash = '#/urls/url/${id}'`);
     await ui.page.getByRole('button', { name: /^Raise/ }).click();
@@ -420,7 +420,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(await limitsOf([id])).toEqual([4_000_000]);
   });
 
-  test('new URLs are not lost by Escape, and one that Redis delays is read by another try, under its name', async () => {
+  test('Escape does not lose new URLs, and a URL that Redis delays is read by a retry, under its name', async () => {
     const [id = ''] = await issue('waits', 1);
     await show('external_user=waits');
     await hasRows(1);
@@ -450,7 +450,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('a key that may only read sees why it cannot change URLs', async () => {
+  test('a key with the scope read alone sees why it cannot change URLs', async () => {
     const own = await openConsole(browser, stack);
     await signIn(own, await addApiKey(stack, account, { scopes: ['read'], name: 'reader' }));
     await own.open('URLs');
@@ -460,7 +460,7 @@ describe.skipIf(!hasChromium)('URLs', () => {
     await own.page.context().close();
   });
 
-  test('on a phone, another account sees its own URL alone, and revokes it by touch', async () => {
+  test('on a phone, another account sees only its own URL, and revokes it by touch', async () => {
     const own = await openConsole(browser, stack, { viewport: { width: 390, height: 844 }, hasTouch: true });
     const { id } = await addAccount(stack);
     const key = await addApiKey(stack, id, { scopes: ['read', 'presign'] });

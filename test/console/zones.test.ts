@@ -51,7 +51,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     ['Pacific/Auckland', 'en-NZ'],
     ['America/New_York', 'de-DE'],
   ])(
-    '%s, a day of another zone leads to its calls, also after another filter is chosen',
+    '%s, a day in another zone links to its calls, also after another filter is chosen',
     async (zone, locale) => {
       const { page, go, expectCalls } = await openIn(zone, locale);
       await go('explore?by=day');
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     },
   );
 
-  test('the days of a report are those of the shown zone, and lead to their calls', async () => {
+  test('the days of a report are in the shown zone, and link to their calls', async () => {
     const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
     await go('explore?by=day');
     // Kathmandu is 5:45 ahead of UTC: three calls are before its midnight, and three after.
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
-  test('a range within a minute stays as it is when another filter is chosen', async () => {
+  test('a range within a minute is unchanged when another filter is chosen', async () => {
     const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
     await go(`requests?from=${DAY}T13:48:55.500Z&to=${DAY}T13:48:57Z`);
     await expectCalls(2);
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
-  test('a time that is typed is of the shown zone, and the address has it with its zone', async () => {
+  test('a typed time is in the shown zone, and the address contains the time with its zone', async () => {
     const { page, go, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
     await go('requests');
     await expectCalls(6);
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
-  test('the chosen time and zone go along from page to page', async () => {
+  test('the chosen period and zone are kept from page to page', async () => {
     const { page, go } = await openIn('UTC', 'en-US');
     await go('explore');
     await page.getByLabel('Time', { exact: true }).selectOption('Last month');
@@ -120,7 +120,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
-  test('after an earlier month is chosen, later ones can be chosen, and a cleared beginning is 30 days before the end', async () => {
+  test('after an earlier month is chosen, later ones can be chosen, and a cleared start means 30 days before the end', async () => {
     const { page, go } = await openIn('UTC', 'en-US');
     await go('explore?zone=UTC');
     const times = page.getByLabel('Time', { exact: true });
@@ -140,7 +140,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.context().close();
   });
 
-  test('a filter in Unix seconds, as the API takes it, is shown', async () => {
+  test('a filter in Unix seconds, as in the API, is shown', async () => {
     const { page, go, expectCalls } = await openIn('UTC', 'en-US');
     await go(`requests?from=${at('13:48:00').getTime() / 1_000}`);
     await expectCalls(4);

@@ -87,7 +87,7 @@ describe.skipIf('skipped' in s3Server)('an archive in the bucket of another S3 s
     return readdirSync(at).map((name) => ({ name, bytes: readFileSync(join(at, name)) }));
   };
 
-  test('has each call once, in files that are as they were sent', async () => {
+  test('has each call once, in files identical to those sent', async () => {
     const ids = await addCalls(11_000);
     await sweep();
     await eventually(isDone);

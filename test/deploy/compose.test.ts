@@ -56,7 +56,7 @@ const missing = ({ services: all, ...declared }: Compose): string[] =>
   );
 
 describe('the services of compose.yaml', () => {
-  test('refer only to what the file has, and a wrong name is noticed', () => {
+  test('refer only to names in the file, and a wrong name is detected', () => {
     expect(missing(read(text))).toEqual([]);
     for (const [right, wrong] of [
       ['depends_on: [issuer,', 'depends_on: [isuer,'],
@@ -81,7 +81,7 @@ describe('the services of compose.yaml', () => {
     },
   );
 
-  test('give each part only its own secrets, as files: the signing key to the issuer alone', () => {
+  test('give each part only its own secrets, as files: only the issuer gets the signing key', () => {
     const both = ['DATABASE_URL', 'TOKEN_PUBLIC_KEYS', 'ENCRYPTION_KEYS'];
     const archive = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'];
     expect(services['gateway-1']?.secrets).toEqual(both);
@@ -101,7 +101,7 @@ describe('the services of compose.yaml', () => {
     }
   });
 
-  test('set only variables that the services read, and no secret in clear', () => {
+  test('set only variables that the services read, and no secret in plain text', () => {
     for (const name of own)
       for (const variable of Object.keys(services[name]?.environment ?? {})) {
         const secret = variable.replace(/_FILE$/, '');
@@ -111,13 +111,13 @@ describe('the services of compose.yaml', () => {
       }
   });
 
-  test('are killed only after they have ended by themselves', () => {
+  test('are killed only after they had time to stop by themselves', () => {
     const grace = readVariable({}, 'SHUTDOWN_GRACE_SECONDS', 25);
     for (const name of [...own, 'proxy'])
       expect(Number.parseInt(services[name]?.stop_grace_period ?? '', 10)).toBeGreaterThan(grace);
   });
 
-  test('can write nothing, and are reached through the proxy alone, on this machine alone', () => {
+  test('have read-only file systems, and are reached only through the proxy on this machine', () => {
     for (const name of [...own, 'proxy']) expect(services[name]?.read_only).toBe(true);
     const ports = Object.entries(services).flatMap(([name, { ports: open = [] }]) =>
       open.map((each) => [name, each]),
@@ -128,7 +128,7 @@ describe('the services of compose.yaml', () => {
     ]);
   });
 
-  test('have the names and ports that the proxy asks for', () => {
+  test('have the names and ports that the proxy uses', () => {
     const addresses = readFileSync(join(INFRA, 'haproxy.cfg'), 'utf8').matchAll(
       /presetenv \w+ ([\w-]+):(\d+)$/gm,
     );
@@ -153,7 +153,7 @@ describe('secrets.sh', () => {
     spawnSync('bash', [join(INFRA, 'secrets.sh'), folder], { input, encoding: 'utf8' });
   const folder = join(mkdtempSync(join(tmpdir(), 'presign-secrets-')), 'secrets');
 
-  test('writes every secret of compose.yaml to a file that only the user of the services can read', () => {
+  test("writes every secret of compose.yaml to a file that only the services' user can read", () => {
     const { status, stderr } = write(folder, `# A comment\nISSUER_URL=https://a.example\n${keys}`);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(readdirSync(folder).sort()).toEqual(Object.keys(secrets).sort());
@@ -166,7 +166,7 @@ describe('secrets.sh', () => {
     }
   });
 
-  test('writes what the services read', () => {
+  test('writes values that the services accept', () => {
     const environment = (name: string) => ({ [`${name}_FILE`]: join(folder, name) });
     const password = /^POSTGRES_PASSWORD=(.*)$/m.exec(keys)?.[1];
     const {
@@ -189,7 +189,7 @@ describe('secrets.sh', () => {
       expect(readVariable(environment(name), name, undefined)).toBeUndefined();
   });
 
-  test('writes the access key of a bucket that an older .env has', () => {
+  test("writes the bucket's access key from an older .env", () => {
     const withKey = `${folder}-with-key`;
     const input = `${keys}AWS_ACCESS_KEY_ID=AKIDMARKED\nAWS_SECRET_ACCESS_KEY=marked/secret+of=\n`;
     expect(write(withKey, input).status).toBe(0);
@@ -197,7 +197,7 @@ describe('secrets.sh', () => {
     expect(readFileSync(join(withKey, 'AWS_SECRET_ACCESS_KEY'), 'utf8')).toBe('marked/secret+of=\n');
   });
 
-  test('never writes over a secret, and writes none when one is missing', () => {
+  test('never overwrites a secret, and writes nothing if one is missing', () => {
     const { status, stderr } = write(folder, keys);
     expect([status, stderr]).toEqual([1, expect.stringContaining('TOKEN_SIGNING_KEY exists already')]);
     const other = `${folder}-other`;

@@ -372,7 +372,7 @@ describe.skipIf('skipped' in promtool)('Prometheus', () => {
     return run('test', 'rules', ...files);
   };
 
-  test('fires each alert for the series that it is for, and for no others', () => {
+  test('fires each alert for its own series, and for no others', () => {
     const named = new Set(CASES.map(([name]) => name));
     expect([...named].sort()).toEqual(alerts.map(({ alert }) => alert).sort());
     expect(runTests(rules)).toMatchObject({ status: 0 });
@@ -381,12 +381,12 @@ describe.skipIf('skipped' in promtool)('Prometheus', () => {
   test.each([
     ['for: 1h', 'for: 10m'],
     ['bucket{kind="llm"', 'bucket{kind=~"llm|mcp"'],
-  ])('notices a rule with %s changed to %s', (right, wrong) => {
+  ])('detects a rule with %s changed to %s', (right, wrong) => {
     expect(rules).toContain(right);
     expect(runTests(rules.replace(right, wrong)).status).toBe(1);
   });
 
-  test('reads every query of the dashboard, and refuses a wrong one', () => {
+  test('parses every query of the dashboard, and refuses a wrong one', () => {
     const queries = Array.from(dashboardJson.matchAll(/"expr": ("(?:[^"\\]|\\.)*")/g), ([, expr = '']) =>
       String(JSON.parse(expr)).replaceAll('$__rate_interval', '5m'),
     );
@@ -418,7 +418,7 @@ describe.skipIf('skipped' in js)('the dashboard', () => {
     return spawnSync(tsc, args, { encoding: 'utf8', cwd: folder });
   };
 
-  test("is of Grafana's schema", () => {
+  test("matches Grafana's schema", () => {
     expect(check(dashboardJson)).toMatchObject({ status: 0, stdout: '' });
   });
 
@@ -427,7 +427,7 @@ describe.skipIf('skipped' in js)('the dashboard', () => {
     ['"graphTooltip": 1', '"graphTooltip": 7'],
     ['"schemaVersion": 39', '"schemaVersion": "39"'],
     ['"multi": false', '"multi": "no"'],
-  ])('is not with %s changed to %s', (right, wrong) => {
+  ])('does not match it with %s changed to %s', (right, wrong) => {
     expect(dashboardJson).toContain(right);
     expect(check(dashboardJson.replace(right, wrong)).stdout).toMatch(/^dashboard\.mts\(\d+,\d+\): error/);
   });

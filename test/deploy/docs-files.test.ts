@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('what the bundle contains is enough for /docs, away from the repository', async () => {
+test('the bundle contains all that /docs needs, away from the repository', async () => {
   const port = await freePort();
   // Its stores do not answer, and /docs needs none.
   const issuer = run([join(folder, 'dist/main.js')], {

@@ -129,7 +129,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     expect(status).toBe(0);
   });
 
-  test('a field that Kubernetes does not know is noticed, here and there', () => {
+  test('detects a field that Kubernetes does not know, at the top and deeper', () => {
     const yaml = render(EVERYTHING);
     for (const [known, unknown] of [
       ['periodSeconds:', 'periodSecond:'],
@@ -143,7 +143,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     }
   });
 
-  test('is reached by the HTTPRoute of the guide, which is one of the Gateway API', () => {
+  test('is reached by the HTTPRoute of the guide, which is valid in the Gateway API', () => {
     const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/kubernetes.md'), 'utf8');
     const [route = ''] = codeIn(guide, 'yaml').filter((code) => code.includes('kind: HTTPRoute'));
     expect(conform(route)).toMatchObject({ status: 0 });
@@ -184,7 +184,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
       }
   });
 
-  test('keeps a pod in its Service while a store is down that all pods share, and lets none begin without', () => {
+  test('keeps pods in their Service while a store that all pods share is down, and starts none without it', () => {
     for (const name of ['gateway', 'issuer']) {
       const { container, pod } = podsOf(LEAST).get(name) ?? {};
       expect(container?.startupProbe.httpGet.path).toBe('/readyz');
@@ -196,7 +196,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     }
   });
 
-  test('lets a node be drained although a pod on it serves nothing', () => {
+  test('allows a node to be drained although a pod on it serves nothing', () => {
     const budgets = (parseAllDocuments(render(LEAST)).map((each) => each.toJS()) as readonly Budget[]).filter(
       (each) => each?.kind === 'PodDisruptionBudget',
     );
@@ -207,7 +207,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     ]);
   });
 
-  test('opens fewer connections to Postgres than it takes by default, with all gateways', () => {
+  test('opens fewer connections than Postgres allows by default, with the maximum of gateways', () => {
     const chart = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
     const ofGateway = Number(podsOf(LEAST).get('gateway')?.container.env.find(isPool)?.value);
     const most = chart.gateway.autoscaling.maxReplicas * ofGateway + chart.issuer.replicas * 10;
@@ -215,7 +215,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     expect(most).toBeLessThan(97);
   });
 
-  test('gives each part only its own secrets, as files: the signing key to the issuer alone', () => {
+  test('gives each part only its own secrets, as files: only the issuer gets the signing key', () => {
     const pods = podsOf(EVERYTHING);
     const itemsOf = (name: string) =>
       pods.get(name)?.pod.volumes.flatMap(({ secret }) => secret?.items.map(({ key }) => key) ?? []);
@@ -231,7 +231,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     }
   });
 
-  test('lets the migration reach Postgres in a namespace that denies everything', () => {
+  test('lets the migration reach Postgres in a namespace that denies all traffic', () => {
     const all = resources(render(EVERYTHING)).filter(({ metadata }) => metadata.name === 'presign-migrate');
     const [job, policy] = ['Job', 'NetworkPolicy'].map((kind) => all.find((each) => each.kind === kind));
     const hook = ({ metadata }: Resource) => {
@@ -261,7 +261,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     expect(policies([...LEAST, 'migrate.enabled=false'])).toEqual(['presign-gateway', 'presign-issuer']);
   });
 
-  test('kills no pod before its service has ended by itself', () => {
+  test('kills no pod before its service had time to stop', () => {
     const pods = podsOf(EVERYTHING);
     const setting = (name: string, variable: string) =>
       Number(pods.get(name)?.container.env.find((each) => each.name === variable)?.value);
@@ -274,7 +274,7 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     }
   });
 
-  test('leaves the number of gateways to the autoscaler, and takes the version of each part', () => {
+  test('leaves the number of gateways to the autoscaler, and can set the version of each part', () => {
     const pods = podsOf(EVERYTHING);
     expect(pods.get('gateway')?.spec.replicas).toBeUndefined();
     expect(pods.get('issuer')?.spec.replicas).toBe(3);

@@ -42,7 +42,7 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     return { status: statusCode, text: await body.text() };
   };
 
-  test('finds a gateway at the new address that its container got', async () => {
+  test('finds a gateway at the new address of its container', async () => {
     const names = await startNames();
     const port = String(await freePort());
     const start = (HOST: string) => startGatewayProcess(stack, { HOST, GATEWAY_PORT: port });
@@ -60,7 +60,7 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     names.close();
   });
 
-  test('asks a gateway all the same when none is ready, so that the caller gets its answer', async () => {
+  test("sends to a gateway even if none is ready, so that the caller gets the gateway's answer", async () => {
     const serving = { SHUTDOWN_DRAIN_SECONDS: '300', SHUTDOWN_GRACE_SECONDS: '301' };
     const gateways = [await startGatewayProcess(stack, serving), await startGatewayProcess(stack, serving)];
     const proxy = await startProxy(gateways.map((each) => new URL(each.url).host));
@@ -71,7 +71,7 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     await Promise.all(gateways.map((each) => each.kill()));
   });
 
-  test('keeps a gateway that is so busy that it answers a probe after a second', async () => {
+  test('keeps a busy gateway that answers a probe after a second', async () => {
     let answered = 0;
     const busy = createServer((_request, response) => {
       setTimeout(() => {
@@ -91,7 +91,7 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     busy.close();
   });
 
-  test('states the address of the client, whatever a client says of itself', async () => {
+  test("states the address of the client, whatever the client's headers say", async () => {
     const bound = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
     const { url: own } = await stack.issue({ ...bound, bind: { ip_ranges: [HOLDER, STATED] } });
     const from = async (to: string, localAddress: string, headers = {}) => {

@@ -16,7 +16,7 @@ describe.skipIf('skipped' in deploy)('the workflows', () => {
       encoding: 'utf8',
     });
 
-  test('are valid, and a wrong one is noticed', () => {
+  test('are valid, and a wrong workflow is detected', () => {
     expect(lint(...files)).toMatchObject({ status: 0, stdout: '' });
     const folder = mkdtempSync(join(tmpdir(), 'presign-workflow-'));
     const wrong = join(folder, 'wrong.yml');
@@ -34,7 +34,7 @@ test('every action is pinned to a commit', () => {
   for (const use of uses) expect(use).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
 });
 
-test('the clients are published without a token, with the provenance of this repository', () => {
+test('the clients are published without a token, with provenance from this repository', () => {
   const [release = ''] = files.filter((file) => file.endsWith('release.yml'));
   const { jobs } = parse(readFileSync(release, 'utf8')) as { jobs: Record<string, Job> };
   for (const name of ['npm', 'pypi']) {
@@ -47,7 +47,7 @@ test('the clients are published without a token, with the provenance of this rep
 
 type Job = { environment?: string; permissions?: object; steps?: object[] };
 
-test('a release takes its own section of the changelog, and fails without one', () => {
+test('a release contains its own section of the changelog, and fails without one', () => {
   const folder = mkdtempSync(join(tmpdir(), 'presign-notes-'));
   mkdirSync(join(folder, 'infra'));
   cpSync(join(ROOT, 'infra/release-notes.sh'), join(folder, 'infra/release-notes.sh'));

@@ -55,7 +55,7 @@ describe('compose.yaml', () => {
     expect(missing).toEqual([]);
   });
 
-  test('has reasons only for variables that cannot be set', () => {
+  test('gives reasons only for variables that cannot be set', () => {
     const settable = Object.keys(FIXED).filter((name) =>
       Object.values(services).some(({ environment = {} }) =>
         String(environment[name]).startsWith(`\${${name}:-`),
@@ -94,7 +94,7 @@ describe('the Helm chart', () => {
     expect(all.filter((name) => !isFree(name) && !isOwn(name) && !(name in FIXED))).toEqual([]);
   });
 
-  test('sets none twice, takes no secret in clear and no unknown name', () => {
+  test('sets none twice, contains no plain-text secret and no unknown name', () => {
     expect(Object.keys(VARIABLES).filter((name) => isFree(name) && (isOwn(name) || name in FIXED))).toEqual(
       [],
     );

@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(reader, { recursive: true });
 });
 
-test('the page, as one program, does what it says', async () => {
+test('the page runs as one program, and does what it says', async () => {
   const env = { PRESIGN_API_KEY: local.keys.apiKey };
   const { out: stdout } = await runProgram(process.execPath, [...TSX, 'program.mts'], { cwd: reader, env });
   expect(stdout.split('\n')).toEqual([
@@ -45,7 +45,7 @@ test('the page, as one program, does what it says', async () => {
 const usageOf = (stdout: string): string[] =>
   stdout.split('\n').filter((line) => /^user-42, sandbox-1: 1 calls, \d+ microdollars$/.test(line));
 
-test('and has no error of types', () => {
+test('the page has no type errors', () => {
   const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
   const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
   const args = [tsc, ...options, '--skipLibCheck', 'program.mts'];

@@ -66,6 +66,6 @@ test.each(KEYS)(
   },
 );
 
-test('every snippet of the page is run', () => {
+test('every snippet of the page is run here', () => {
   expect(sections.map(({ title }) => title)).toEqual(KEYS.map(([title]) => title));
 });

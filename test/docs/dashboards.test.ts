@@ -36,7 +36,7 @@ const alerts = Array.from(
   ([, name = '', expr = '', legend = '']) => ({ name, expr, legend }),
 );
 
-test('the dashboard and the rules are read', () => {
+test('the dashboard and the rules are found', () => {
   expect(shown.length).toBeGreaterThan(20);
   expect(alerts.length).toBe(read('infra/dashboards/alerts.yaml').split('- alert:').length - 1);
   expect(alerts.length).toBeGreaterThan(10);
@@ -44,7 +44,7 @@ test('the dashboard and the rules are read', () => {
 });
 
 describe.each([...shown, ...alerts])('$name ($expr)', ({ expr, legend }) => {
-  test('uses documented metrics, in the way of their type', () => {
+  test('uses documented metrics, in a way that fits their type', () => {
     expect(wrongMetrics(expr)).toEqual([]);
     // `up` is Prometheus' own, of each process that it scrapes.
     expect(namesIn(expr, /\b(presign_\w+|up(?=\{))/g)).not.toEqual([]);
@@ -69,7 +69,7 @@ test('the dashboard leads from callers to causes, and no two panels overlap', ()
   expect(bottoms).toEqual([...bottoms].sort((a, b) => a - b));
 });
 
-test('each alert has a row of the runbook: what callers see, and what to do', () => {
+test('each alert has a row in the runbook: what callers see, and what to do', () => {
   const page = read('docs/reference/metrics.md');
   const rows = Array.from(page.matchAll(/^\| (`Presign.*?) \| (.*?) \| (.*?) \|$/gm), (found) =>
     found.slice(1).map((cell) => cell.trim()),
@@ -85,7 +85,7 @@ test('every documented metric is on the dashboard', () => {
   expect([...documented.keys()].filter((name) => !used.has(name))).toEqual([]);
 });
 
-test('a wrong name, type or label is noticed', () => {
+test('a wrong name, type or label is detected', () => {
   expect(wrongMetrics('sum(presign_none)')).toEqual(['presign_none']);
   expect(wrongMetrics('sum(presign_calls_total)')).toEqual(['presign_calls_total']);
   expect(wrongMetrics('rate(presign_holds[5m])')).toEqual(['presign_holds']);
@@ -130,7 +130,7 @@ function namesIn(text: string, pattern: RegExp): string[] {
   return Array.from(text.matchAll(pattern), ([, name = '']) => name);
 }
 
-test('the page says of each alert how to act', () => {
+test('the page says for each alert how to act', () => {
   const page = read('docs/reference/metrics.md');
   expect(alerts.filter(({ name }) => !page.includes(`\`${name}\``))).toEqual([]);
 });

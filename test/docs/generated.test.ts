@@ -8,7 +8,7 @@ const docs = new URL('../../docs/', import.meta.url);
 
 // docs/reference/openapi.json: test/issuer/openapi.test.ts.
 test.each(['configuration', 'errors', 'security-tests'])(
-  'docs/reference/%s.md is what its generator prints',
+  'docs/reference/%s.md is the output of its generator',
   (page) => {
     const script = fileURLToPath(new URL(`generate-${page}.ts`, docs));
     const { stdout, stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script], {
@@ -64,7 +64,7 @@ test('ARCHITECTURE.md names every table of Postgres', () => {
   expect(created.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });
 
-test('the figures of docs/reference/performance.md and its chart are those of bench/results.json', () => {
+test('the figures and the chart of docs/reference/performance.md equal bench/results.json', () => {
   const script = fileURLToPath(new URL('../bench/table/render.ts', docs));
   const { stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script, '--check'], {
     encoding: 'utf8',

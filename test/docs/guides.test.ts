@@ -44,14 +44,14 @@ afterAll(async () => {
 // A `bash` fence is run; `sh` is for commands that change a reader's machine or need other services.
 const runnable = guides.filter(({ page }) => codeIn(page, 'bash').length > 0);
 
-test('most guides have commands that run', () => {
+test('most guides have commands that run here', () => {
   expect(runnable.length).toBeGreaterThan(7);
 });
 
 describe.each(runnable)('$name', ({ page }) => {
   const steps = stepsOf(fencesIn(page));
 
-  test('its commands run from top to bottom, and answer as the page shows', async () => {
+  test('its commands run from top to bottom, and print the output on the page', async () => {
     const script = steps.map(({ command }) => `${local.here(command)}\nprintf '${END}'`).join('\n');
     const printed = await local.run('bash', ['-euo', 'pipefail', '-c', script]);
     const outputs = printed.split(END);
@@ -63,7 +63,7 @@ describe.each(runnable)('$name', ({ page }) => {
 /** Pages whose programs call a URL, or that are about `start` itself. */
 const WITHOUT_TABS = ['sandbox.md', 'use-sockets.md', 'voice.md'];
 
-test('a guide that asks the issuer does so in three languages, and says how to run its programs', () => {
+test('a guide with issuer requests shows them in three languages, and says how to run its programs', () => {
   const asking = runnable.filter(({ page }) => codeIn(page, 'bash').join('').includes('$ISSUER_URL/v'));
   const names = asking.map(({ name }) => name).filter((name) => !WITHOUT_TABS.includes(name));
   const shown = [...new Set(tabbed.map(({ name }) => name)), 'issue-a-url.md'];
@@ -79,7 +79,7 @@ test.each(tabbed)('the TypeScript of $name prints what its curl prints', async (
   await expectProgramAsShown(local, tabs, `cd ${reader} && node ${TSX.join(' ')} program.mts`);
 });
 
-test('the TypeScript of all guides has no error of types', () => {
+test('the TypeScript of all guides has no type errors', () => {
   const files = tabbed.map(({ ts }, place) => {
     writeFileSync(join(reader, `${place}.mts`), `${ts}\nexport {};\n`);
     return `${place}.mts`;
@@ -113,7 +113,7 @@ test('the MCP client of the guide runs a tool', async () => {
   expect(await local.run(process.execPath, ['--input-type=module', '-e', client])).toContain("text: '42'");
 });
 
-test('the JavaScript of the socket guide has turns, and the refusal of the next one is as the page shows it', async () => {
+test('the JavaScript of the socket guide runs turns, and the refusal of the next turn is the one on the page', async () => {
   const page = pageOf('use-sockets.md');
   const fences = fencesIn(page);
   const [issue = ''] = codeIn(page, 'bash');
@@ -134,7 +134,7 @@ test('the JavaScript of the socket guide has turns, and the refusal of the next 
   socket.close();
 });
 
-test('the voice guide states what an answer of each model holds', () => {
+test('the voice guide states the hold of an answer of each model', () => {
   const rows = [...pageOf('voice.md').matchAll(/^\| `(gpt-realtime\S*)` +\| \$([\d.]+)/gm)];
   expect(rows.length).toBeGreaterThan(2);
   const openai = BUILT_IN_PROVIDERS.get('openai');
@@ -153,7 +153,7 @@ test('the voice guide states what an answer of each model holds', () => {
 
 type PricedBound = { readonly fixedMicrousd: number; readonly outputRate: number };
 
-test('the usage of the guide has its calls once they are in the ledger', async () => {
+test('the usage guide shows its calls once they are in the ledger', async () => {
   const commands = codeIn(pageOf('read-usage-and-bill.md'), 'bash').map(local.here);
   const [make = '', sum = ''] = commands;
   await local.run('bash', ['-euc', make]);
@@ -167,7 +167,7 @@ test('the usage of the guide has its calls once they are in the ledger', async (
   expect([calls > 0, cost]).toEqual([true, calls * 9]);
 });
 
-test('the receiver of the webhook guide takes a signed request, and refuses an unsigned one', async () => {
+test('the receiver of the webhook guide accepts a signed request, and refuses an unsigned one', async () => {
   const port = await freePort();
   const receiver = codeIn(pageOf('webhooks.md'), 'ts').find((code) => code.includes('new Webhook(')) ?? '';
   writeFileSync(join(local.folder, 'receiver.mts'), receiver.replace('3000', String(port)));

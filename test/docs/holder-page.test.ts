@@ -25,7 +25,7 @@ test.each([
   ['anthropic', '/v1/messages'],
   ['google', '/v1beta/models/gemini-2.5-flash:generateContent'],
   ['cohere', '/v2/chat'],
-])('the page of a URL of %s for %s has programs that run as they are', async (provider, path) => {
+])('the page of a URL of %s for %s has programs that run unchanged', async (provider, path) => {
   const { key = ['', ''], says = '' } = PROVIDERS.get(provider) ?? {};
   const { url } = await project.stack.issue({ provider, path, ...forTest(says), max_uses: 2 });
   const address = url.replace(path, '');

@@ -17,7 +17,7 @@ test('the pages of the project are found', () => {
 });
 
 test.each([...pages.keys()])(
-  'every link of %s to a file, and to a heading in a page, leads somewhere',
+  'every link of %s to a file, and to a heading in a page, has a target',
   (file) => {
     const dead = linksOf(pages.get(file) ?? '').filter((link) => !leadsSomewhere(file, link));
     expect(dead).toEqual([]);
@@ -65,7 +65,7 @@ test('every function that ARCHITECTURE.md names is in the source, and in the fil
   expect(named.filter(([, name = '', file]) => !isThere(name, file)).map(([text]) => text)).toEqual([]);
 });
 
-test('a dead link or name is noticed', () => {
+test('a dead link or name is detected', () => {
   expect(leadsSomewhere('README.md', 'nothing.md')).toBe(false);
   expect(leadsSomewhere('README.md', '#no-such-heading')).toBe(false);
   expect(leadsSomewhere('docs/reference/errors.md', '../../README.md#try-it')).toBe(true);

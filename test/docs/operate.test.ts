@@ -24,7 +24,7 @@ test('the pages have the commands that the tests run', () => {
   expect(restore).toContain('pg_restore');
 });
 
-describe.skipIf(!wanted)('the commands of an upgrade, as they are printed,', () => {
+describe.skipIf(!wanted)('the printed commands of an upgrade', () => {
   const folder = mkdtempSync(join(tmpdir(), 'presign-upgrade-'));
   let server: PostgresServer;
   let client: postgres.Sql;
@@ -62,7 +62,7 @@ describe.skipIf(!wanted)('the commands of an upgrade, as they are printed,', () 
     entries: readonly object[];
   };
 
-  test('bring a database of the first schema up to date, and return to its backup', async () => {
+  test('migrate a database of the first schema, and restore its backup', async () => {
     const before = await all();
     expect(await migrationsRun()).toBe(1);
     // The other command of the page is for Redis.

@@ -14,7 +14,7 @@ const outages = sectionsOf(pageOf('outages')).flatMap(({ heading, rows }) =>
   rows.map((row) => ({ ...row, heading, tests: known.outages[heading]?.[row.name] ?? [] })),
 );
 
-test('the page has outages, and each test is of one of them', () => {
+test('the page has outages, and each test belongs to one of them', () => {
   expect(outages.length).toBeGreaterThan(15);
   const rows = outages.map(({ heading, name }) => `${heading}: ${name}`);
   const listed = Object.entries(known.outages).flatMap(([heading, tests]) =>
@@ -44,7 +44,7 @@ test('each row of both socket protocols links to a test of each', () => {
   }
 });
 
-test('a test that does not exist is noticed', () => {
+test('a test that does not exist is detected', () => {
   expect(isTest('test/gateway/no-such.test.ts > limits')).toBe(false);
   expect(isTest('test/gateway/leases.test.ts > no such test')).toBe(false);
   expect(isTest('test/outages/stores.long.test.ts > while')).toBe(false);

@@ -47,7 +47,7 @@ test('the SDK prints what the model said', async () => {
   await nothingHeld();
 });
 
-test('the second curl calls the URL, and its headers say what the page says', async () => {
+test('the second curl calls the URL, and its headers are those on the page', async () => {
   const { head, body } = await callWith(presignedUrl);
   expect(head).toMatch(/^HTTP\/1\.1 200 /);
   const completion = JSON.parse(body) as { usage: { prompt_tokens: number; completion_tokens: number } };

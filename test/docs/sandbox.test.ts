@@ -30,13 +30,13 @@ test.each(paths)('the sandbox has %s', async (path, method = '') => {
   expect(answer.status).toBe(method === 'POST' ? 400 : 200);
 });
 
-test('the models on the page are those that the sandbox has', async () => {
+test('the models on the page are those of the sandbox', async () => {
   const answer = await fetch(`${sandbox.url}/v1/models`, { headers });
   const { data } = (await answer.json()) as { data: { id: string }[] };
   expect(data.map(({ id }) => id)).toEqual(models);
 });
 
-test('the PROVIDERS_FILE on the page can be used', () => {
+test('the PROVIDERS_FILE on the page is valid', () => {
   const [file] = /^```json\n(.*?)^```/ms.exec(page)?.slice(1) ?? [];
   expect(
     loadProviders(file)
@@ -45,7 +45,7 @@ test('the PROVIDERS_FILE on the page can be used', () => {
   ).toBe(true);
 });
 
-test('a speech to the sandbox is answered by a turn of the gateway, which holds and costs what the page says', async () => {
+test('a speech to the sandbox is answered by a gateway turn with the hold and the cost of the page', async () => {
   const local = await startLocalForDocs();
   try {
     const issued = await fetch(`http://127.0.0.1:${local.issuerPort}/v1/presign`, {

@@ -16,7 +16,7 @@ const rowOf = (page: string, name: string): readonly string[] =>
     ?.slice(2, -1) ?? [];
 
 // The gateway's figure in the first table: generated.test.ts.
-test('docs/guides/scale.md has the parts that its simulation prints', () => {
+test('docs/guides/scale.md contains the output of its simulation', () => {
   const script = fileURLToPath(new URL('bench/scale/simulate.ts', ROOT));
   const printed = execFileSync(process.execPath, ['--import', 'tsx', script], { encoding: 'utf8', env: {} });
   const parts = printed.split('\n').filter((line) => /^\| (gate|Redis|issuers|Postgres|deleting)/.test(line));
@@ -41,7 +41,7 @@ test('docs/guides/operate/sizing.md has the rates of docs/guides/scale.md', () =
 });
 
 test.each(['9,925', '47 KB'])(
-  'docs/guides/scale.md and docs/reference/performance.md both have %s for slow streams',
+  'docs/guides/scale.md and docs/reference/performance.md agree on %s for slow streams',
   (figure) => {
     for (const page of [read('docs/reference/performance.md'), scale])
       expect(page.replaceAll(/\s+/g, ' ')).toContain(figure);

@@ -70,14 +70,14 @@ describe('the table of clients', () => {
     expect(versions.filter((each) => !pinned.has(each))).toEqual([BY_HAND_ALONE]);
   });
 
-  test('says of each client of the foreign tests what they assert', () => {
+  test('says for each client of the foreign tests what they assert', () => {
     for (const client of foreignClients) {
       expect(rowOf(client)?.except, client).toBe(client === '@google/genai' ? 'busy: no retry' : '');
     }
   });
 });
 
-test('a local model server is reached as the guide sets it up', async () => {
+test('a local model server is reached with the setup of the guide', async () => {
   const page = readFileSync(new URL('../../docs/guides/clients/local-models.md', import.meta.url), 'utf8');
   const [file = '', request = ''] = codeIn(page, 'json');
   const server = await startSandboxUpstream();

@@ -40,7 +40,7 @@ test('each attack has tests, and each exists', () => {
   expect(rows.flatMap(({ tests }) => tests).filter((each) => !isTest(each))).toEqual([]);
 });
 
-test('a test that does not exist is noticed', () => {
+test('a test that does not exist is detected', () => {
   expect(isTest('test/e2e/no-such.test.ts > limits')).toBe(false);
   expect(isTest('test/e2e/limits.test.ts > no such test')).toBe(false);
 });

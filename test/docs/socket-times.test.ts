@@ -24,7 +24,7 @@ test.each([
     codeIn(read('docs/guides/kubernetes.md'), 'yaml').join(''),
     /proxy-(?:read|send)-timeout: "(\d+)"/g,
   ],
-])('%s keeps a socket for as long as a gateway does', (_name, settings, time) => {
+])('%s keeps a socket open as long as a gateway does', (_name, settings, time) => {
   expect(LONGEST).toBeGreaterThan(0);
   const both = found(settings, time);
   expect(both).toHaveLength(2);

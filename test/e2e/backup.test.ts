@@ -65,7 +65,7 @@ describe.skipIf(!wanted)('backups, taken and restored with the commands that the
     rmSync(folder, { recursive: true });
   });
 
-  test('an old Redis under the present Postgres loses nothing: uses, spending and revocations are those of the ledger', async () => {
+  test('an old Redis with the present Postgres loses nothing: uses, spending and revocations equal the ledger', async () => {
     const before = await epochOf(world.redis, used);
     world.follow(oldRedis);
     const recovered = timeRecovery('Redis: an older backup put back');
@@ -81,7 +81,7 @@ describe.skipIf(!wanted)('backups, taken and restored with the commands that the
     await inLedger(7);
   });
 
-  test('an old Postgres with an empty Redis is as of its backup: later calls, URLs and revocations are gone', async () => {
+  test('an old Postgres with an empty Redis is at its backup: later calls, URLs and revocations are lost', async () => {
     const services = [world.issuer, ...world.gateways];
     await Promise.all(services.map((service) => service.kill()));
     const empty = await makeRedis();

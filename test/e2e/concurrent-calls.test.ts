@@ -74,7 +74,7 @@ describe.skipIf(!hasRedisServer)('concurrent_calls', () => {
     }
   };
 
-  test('many calls at once over two gateways: never more than 10 at the provider, all served in the end', async () => {
+  test('of many simultaneous calls over two gateways never more than 10 are at the provider, and all are served', async () => {
     const { url } = await stack.issue({ ...forwarded, concurrent_calls: 10 });
     most = 0;
     let refused = 0;
@@ -133,7 +133,7 @@ describe.skipIf(!hasRedisServer)('concurrent_calls', () => {
     },
   );
 
-  test('a bundle shares it among its servers, and a call has its place until its answer has ended', async () => {
+  test('the servers of a bundle share it, and a call keeps its place until its answer has ended', async () => {
     const servers = ['a', 'b'].map((name) => ({ name, url: server.url, transport: 'http' }));
     const answer = await stack.issueMcp({ servers, concurrent_calls: 2, max_uses: 100 });
     const to = (name: string, gateway: number) =>
@@ -162,7 +162,7 @@ describe.skipIf(!hasRedisServer)('concurrent_calls', () => {
     server.behaves = undefined;
   });
 
-  test('a bundle over the older transport cannot have it, because no gateway sees when its calls end', async () => {
+  test('a bundle with the older transport cannot have it, because no gateway sees when its calls end', async () => {
     const servers = [{ name: 'a', url: server.sseUrl, transport: 'sse' }];
     const answer = await stack.mcpPresign({ servers, concurrent_calls: 2 });
     expect(answer.status).toBe(400);

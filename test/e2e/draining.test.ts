@@ -44,7 +44,7 @@ const refusesConnections = (service: string) =>
 const STOPPING = { store: 'service', problem: 'is stopping' };
 
 describe('a service that gets SIGTERM', () => {
-  test('serves on as a gateway, is unready, and closes each connection after its answer', async () => {
+  test('keeps serving as a gateway, is not ready, and closes each connection after its answer', async () => {
     const [, gateway = ''] = stack.gatewayUrls;
     const { url } = await stack.issue(ask);
     const call = () =>
@@ -62,7 +62,7 @@ describe('a service that gets SIGTERM', () => {
     await refusesConnections(gateway);
   });
 
-  test('serves on as an issuer, is unready, and closes each connection after its answer', async () => {
+  test('keeps serving as an issuer, is not ready, and closes each connection after its answer', async () => {
     const issuer = await startOwnIssuer(stack);
     const closing = issuer.close({ drainMs: 2_000 });
     const headers = { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' };
@@ -77,7 +77,7 @@ describe('a service that gets SIGTERM', () => {
   });
 
   // A terminal and pnpm, or systemd and pnpm, each send one.
-  test('lets a call under way end, however often it gets SIGTERM and SIGINT', async () => {
+  test('lets a call in flight end, however often it gets SIGTERM and SIGINT', async () => {
     const { url } = await stack.issue(ask);
     const call = (to: string) => request(to, { method: 'POST', body: '{"model":"m"}' });
     // From now on the grant is in Redis: the embedded Postgres is out of reach of other processes.

@@ -37,7 +37,7 @@ const WITHOUT_PNPM = { npm_execpath: '/nowhere/pnpm.cjs' };
 
 const installed = () => readdirSync(join(clone, 'node_modules/.pnpm'));
 
-test('start installs what it needs, without the tools of tests and builds, and runs with that', async () => {
+test('`start` installs what it needs, without the tools for tests and builds, and runs with it', async () => {
   install('prestart');
   const names = installed();
   expect(names.length).toBeGreaterThan(100);
@@ -69,7 +69,7 @@ test('start installs what it needs, without the tools of tests and builds, and r
   expect(await exited).toEqual([0, null]);
 });
 
-test('the other scripts install the rest, and a start after them removes nothing', () => {
+test('the other scripts install the rest, and a later start removes nothing', () => {
   const others = Object.keys(scripts).filter((name) => name.startsWith('pre') && name !== 'presign');
   for (const name of Object.keys(scripts)) if (!others.includes(name)) expect(others).toContain(`pre${name}`);
   install('pretest');

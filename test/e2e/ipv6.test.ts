@@ -72,7 +72,7 @@ test.each(['http', 'sse'] as const)('an MCP client reaches a server on ::1 over 
   await driven.close();
 });
 
-test('a gateway that may not call private addresses refuses an upstream on ::1 before it connects', async () => {
+test('a gateway without private addresses refuses an upstream on ::1 before it connects', async () => {
   const { url } = await issue();
   const guarded = await stack.addGateway({ allowPrivateUpstreams: false });
   const before = upstream.seen.length;

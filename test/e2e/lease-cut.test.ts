@@ -89,7 +89,7 @@ describe.skipIf(!hasRedisServer)('a call under concurrent_calls whose gateway lo
     ['whose connections are cut, and refused from then on', () => tunnel.lead(1)],
   ];
   test.each(thorough ? losses : losses.slice(0, 1))(
-    '%s is cut before its lease ends, and only then does another call take its place',
+    '%s is cut before its lease ends, and only then another call takes its place',
     async (_how, lose) => {
       await issue();
       const { answered } = await startCall();
@@ -102,7 +102,7 @@ describe.skipIf(!hasRedisServer)('a call under concurrent_calls whose gateway lo
     },
   );
 
-  test.runIf(thorough)('in the middle of its answer: the answer breaks off', async () => {
+  test.runIf(thorough)('in the middle of its answer gets a truncated answer', async () => {
     await issue();
     const { response, answered } = await startCall();
     response.writeHead(200, { 'content-type': 'application/octet-stream' }).write('begun');
@@ -112,7 +112,7 @@ describe.skipIf(!hasRedisServer)('a call under concurrent_calls whose gateway lo
     expect(await answered).toEqual({ status: 200, text: 'broken off' });
   });
 
-  test.runIf(thorough)('and finds it again in time goes on, for longer than a lease', async () => {
+  test.runIf(thorough)('and reconnects in time continues, for longer than a lease', async () => {
     await issue();
     const { response, answered } = await startCall();
     tunnel.lead(1);

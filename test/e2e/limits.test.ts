@@ -112,7 +112,7 @@ describe.each(stores)('on %s', (name, redisUrl) => {
       expect(await outcome(url)).toBe('uses_exhausted');
     });
 
-    test('Redis flushed mid-run lets nothing past the limit that the ledger knows', async () => {
+    test('a flush of Redis under load lets nothing exceed the limit in the ledger', async () => {
       const { url } = await stack.issue({ ...ask, max_uses: 20 });
       expect(count(await many(12, () => outcome(url)), 200)).toBe(12);
       expect(await rowsOf(url)).toHaveLength(12);

@@ -124,23 +124,26 @@ describe('/metrics of a gateway', () => {
   test.each([
     ['has no uses left', { max_uses: 1 }, 'uses_exhausted', 403, 1],
     ['takes another path', {}, 'path_not_allowed', 403, 0],
-  ])('counts a call that %s as a refusal, and no upstream', async (_why, limits, code, status, admits) => {
-    answer = OK;
-    const url = await issue(limits);
-    if (code === 'uses_exhausted') await send(url);
-    const before = await now();
-    expect(await send(code === 'path_not_allowed' ? `${url}/x` : url)).toBe(status);
-    await expectGrowth(before, {
-      [outcome('refused')]: 1,
-      [refusal(code)]: 1,
-      [outcome('complete')]: 0,
-      'presign_own_seconds_count{kind="llm"}': 1,
-      [ADMITS]: admits,
-      [UPSTREAM]: 0,
-    });
-  });
+  ])(
+    'counts a call that %s as a refusal, without an upstream',
+    async (_why, limits, code, status, admits) => {
+      answer = OK;
+      const url = await issue(limits);
+      if (code === 'uses_exhausted') await send(url);
+      const before = await now();
+      expect(await send(code === 'path_not_allowed' ? `${url}/x` : url)).toBe(status);
+      await expectGrowth(before, {
+        [outcome('refused')]: 1,
+        [refusal(code)]: 1,
+        [outcome('complete')]: 0,
+        'presign_own_seconds_count{kind="llm"}': 1,
+        [ADMITS]: admits,
+        [UPSTREAM]: 0,
+      });
+    },
+  );
 
-  test('counts a stranger without a provider', async () => {
+  test('counts a call without a valid token under no provider', async () => {
     const before = await now();
     expect(await send(`${stack.gatewayUrls[0]}/llm/t/stranger/v1/x`)).toBe(401);
     await expectGrowth(before, { [outcome('refused', '')]: 1, [refusal('token_invalid')]: 1 });
@@ -164,7 +167,7 @@ describe('/metrics of a gateway', () => {
     await expectGrowth(before, { presign_overruns_total: 1, [outcome('complete')]: 1 });
   });
 
-  test('counts usage that contradicts itself, and counts that are not known', async () => {
+  test('counts usage that contradicts itself, and unknown counts', async () => {
     const contradicts = 'presign_usage_contradictions_total{provider="openai",why="no_input"}';
     const unknown = 'presign_unknown_usage_total{provider="openai",name="new_tokens"}';
     answer = answering({ ...USAGE, prompt_tokens: 0, total_tokens: 5 });
@@ -186,7 +189,7 @@ describe('/metrics of a gateway', () => {
     ['a name that is no name', { 'a b\nc': 1 }, 'other'],
     ['a long name', { ['x'.repeat(41)]: 1 }, 'other'],
     ['a long model', { model: 'm'.repeat(41) }, 'model'],
-  ])('counts a call that is refused for %s without a bound, by its name', async (_what, fields, name) => {
+  ])('counts a call that is refused because its %s has no bound, by name', async (_what, fields, name) => {
     answer = OK;
     const series = `presign_unbounded_calls_total{provider="openai",name="${name}"}`;
     const before = await now();
@@ -197,7 +200,7 @@ describe('/metrics of a gateway', () => {
     expect(JSON.parse(line)).toMatchObject({ unbounded: name, status: 422 });
   });
 
-  test('says by provider how many calls wait for a first byte, and for how long none has had one', async () => {
+  test('shows by provider how many calls wait for a first byte, and how long ago the last first byte arrived', async () => {
     const series = (name: string, provider = 'openai') => `presign_${name}{provider="${provider}"}`;
     const held = deferred();
     let asked = 0;
@@ -248,7 +251,7 @@ describe('/metrics of a gateway', () => {
     await expectGrowth(before, { presign_leases_expired_total: 1 });
   });
 
-  test('counts an MCP call, a bundle and a description', async () => {
+  test('counts an MCP call, a bundle document and a status request', async () => {
     answer = (_seen, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end('{"jsonrpc":"2.0","id":1,"result":{}}');
@@ -292,7 +295,7 @@ describe('/metrics of an issuer', () => {
     expect(after.text).not.toContain(id);
   });
 
-  test('shows deliveries of webhooks and revocations that wait', async () => {
+  test('shows webhook deliveries and revocations that wait', async () => {
     // The overrun above has revoked a grant, too.
     await stack.issuer.ledger.drainAll();
     await eventually(async () => (await now()).value('presign_pending_changes') === 0);
@@ -314,7 +317,7 @@ describe('/metrics of an issuer', () => {
     await endpoint.upstream.close();
   });
 
-  test('counts partitions that are opened again after a loss of data', async () => {
+  test('counts partitions that reopen after a loss of data', async () => {
     const before = await now();
     await flush(stack.redis);
     await expectGrowth(before, { presign_epoch_changes_total: 64 });
@@ -341,7 +344,7 @@ describe('/metrics of an issuer', () => {
     await eventually(async () => (await now()).value('presign_ledger_lag_seconds') === 0);
   });
 
-  test('says with those of a gateway whether they are ready, and which store has a problem', async () => {
+  test("shows, as a gateway's does, whether it is ready, and which store has a problem", async () => {
     const flags = async () => {
       const scraped = await now();
       const of = (service: string) => [
@@ -363,7 +366,7 @@ describe('/metrics of an issuer', () => {
   });
 });
 
-test('every metric is in docs/reference/metrics.md with its type, unit and labels, and no other', async () => {
+test('every metric is in docs/reference/metrics.md with its type, unit and labels, and the page has no other', async () => {
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8');
   const rows = Array.from(
     page.matchAll(/^\| `(presign_\w+)` +\| (\w+) +\| (\w+) +\| (.*?) +\| /gm),
@@ -384,7 +387,7 @@ test('every metric is in docs/reference/metrics.md with its type, unit and label
   expect(new Set(described)).toEqual(labels);
 });
 
-test('/metrics has no URL, token, key, id or name that a request gave', async () => {
+test('/metrics contains no URL, token, key, id or name from a request', async () => {
   const { text, metrics: exposed } = await now();
   for (const secret of [
     'v4.public',
@@ -414,7 +417,7 @@ test('the port of metrics serves GET /metrics and nothing else', async () => {
   for (const path of ['/', '/metrics/', '/healthz']) expect((await fetch(url + path)).status).toBe(404);
 });
 
-test('a gateway serves metrics on METRICS_PORT, and without it listens nowhere', async () => {
+test('a gateway serves metrics on METRICS_PORT, and opens no port without it', async () => {
   const port = await freePort();
   const gateway = await startGatewayProcess(stack, { METRICS_PORT: String(port) });
   const { metrics: exposed } = await scrape(port);
