@@ -40,7 +40,7 @@ test('the same URL works for two holders at once', async () => {
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
 });
 
-test('calls with an invalid token, and requests with an invalid API key, meet no rate limit', async () => {
+test('calls with an invalid token, and requests with an invalid API key, have no rate limit', async () => {
   const calls = Array.from({ length: 200 }, () =>
     fetch(`${stack.gatewayUrls[0]}/llm/t/v4.public.AAAA/v1/models`),
   );
@@ -58,7 +58,7 @@ test('issuer and gateway speak plain HTTP, and refuse TLS', async () => {
   }
 });
 
-test('an MCP tool that quotes its credential in a form of its own shows it to the holder', async () => {
+test('an MCP tool that quotes its credential in its own encoding shows it to the holder', async () => {
   const encoded = (text = '') => Buffer.from(text).toString('base64');
   server.behaves = ({ headers }, response) =>
     response

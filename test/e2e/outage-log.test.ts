@@ -53,7 +53,7 @@ function errorOf(id: string, logs: readonly string[] = stack.logs): object {
 
 const refused = { code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 127.0.0.1:1' };
 
-test('a gateway that does not reach Postgres logs why, with the id of the request', async () => {
+test('a gateway that cannot reach Postgres logs why, with the request id', async () => {
   const { url } = await stack.issue(ask);
   const { prt, jti } = claimsOf(stack, url);
   await stack.redis.del(keys.seed(prt, jti));
@@ -61,7 +61,7 @@ test('a gateway that does not reach Postgres logs why, with the id of the reques
   expect(errorOf(id)).toMatchObject({ msg: 'database_unavailable', ...refused });
 });
 
-test('an issuer that does not reach Postgres logs why, with the id of the request, and quotes nothing', async () => {
+test('an issuer that cannot reach Postgres logs why, with the request id, and quotes nothing', async () => {
   const logs: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const issuer = await startOwnIssuer(stack, { db: away.db, log });
@@ -83,7 +83,7 @@ test('an issuer that does not reach Postgres logs why, with the id of the reques
   await issuer.close();
 });
 
-test('a gateway that has lost Redis logs why, with the id of the request, for calls and for questions', async () => {
+test('a gateway that has lost Redis logs why, with the request id, for calls and status requests', async () => {
   const { url } = await stack.issue(ask);
   await redis.close();
   for (const id of [await requestId(url, 'POST', '{}'), await requestId(url.replace('/v1/x', ''), 'GET')])
@@ -93,7 +93,7 @@ test('a gateway that has lost Redis logs why, with the id of the request, for ca
     });
 });
 
-test('an outage under many calls writes 20 lines a second that say why, and how many it left out', async () => {
+test('an outage under many calls logs 20 causes a second, and how many it left out', async () => {
   const grants = await Promise.all(Array.from({ length: 5 }, () => stack.issue(ask)));
   await sleep(1_100);
   stack.logs.length = 0;

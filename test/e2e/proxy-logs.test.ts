@@ -155,7 +155,7 @@ describe.skipIf(!nginx)('nginx with the settings of the guide', () => {
   });
 
   // The line for errors is needed, and no level would do.
-  test.each(['error', 'alert'])('would write them at the level %s', async (level) => {
+  test.each(['error', 'alert'])('would write URLs at the level %s', async (level) => {
     const line = /error_log \/dev\/null emerg;/;
     const change = (conf: string) => {
       expect(conf).toMatch(line);

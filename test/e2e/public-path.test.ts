@@ -68,7 +68,7 @@ const TABLE = balancers.flatMap(([name, program]) => [
 ]);
 
 describe.each(TABLE)(
-  'behind $name, which cuts the path of a public URL: $cuts',
+  'behind $name, which strips the path of a public URL: $cuts',
   ({ name, program, cuts }) => {
     let upstream: PacedUpstream;
     let servers: Record<'http' | 'sse', Everything>;
@@ -107,7 +107,7 @@ describe.each(TABLE)(
     });
 
     test.skipIf(!program)(
-      'the client issues a URL, the OpenAI SDK calls it, and both limits and figures hold',
+      'the client issues a URL, the OpenAI SDK calls it, and limits and figures are right',
       async () => {
         const presign = createPresign({ url: issuerUrl, apiKey: stack.apiKey });
         const path = '/v1/chat/completions';
@@ -170,7 +170,7 @@ describe.each(TABLE)(
       },
     );
 
-    test.skipIf(!program)('a token is refused at a gateway of another path', async () => {
+    test.skipIf(!program)('a token is refused at a gateway with another path', async () => {
       const { url } = await stack.issue({ provider: 'openai', path: '/v1/models', client_api_key: REAL_KEY });
       const other = await stack.addGateway({ gatewayUrl: `${new URL(gatewayUrl).origin}/presign/other` });
       const answer = await request(other + new URL(url).pathname.slice(PATHS.gateway.length), {
@@ -199,7 +199,7 @@ describe.each(TABLE)(
       expect(document.servers.map(({ url }) => url)).toEqual([issuerUrl]);
     });
 
-    test.skipIf(!program)('the documentation leads to its own pages, style and script', async () => {
+    test.skipIf(!program)('the documentation links to its own pages, style and script', async () => {
       const redirect = await request(`${issuerUrl}/docs`);
       const contents = new URL(String(redirect.headers.location), `${issuerUrl}/docs`).href;
       expect([redirect.statusCode, contents]).toEqual([308, `${issuerUrl}/docs/`]);

@@ -31,7 +31,7 @@ const call = (url: string) => fetch(url, { method: 'POST', body: '{"model":"m","
 const told = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
 
 describe('a URL with calls_per_minute', () => {
-  test('is served so many times at once, over two gateways, and refused with 429 beyond', async () => {
+  test('serves that many calls at once, over two gateways, and refuses more with 429', async () => {
     const { url } = await stack.issue({ ...forwarded, calls_per_minute: 5, max_uses: 100 });
     const [first = '', second = ''] = stack.gatewayUrls;
     const before = provider.seen.length;
@@ -60,19 +60,19 @@ describe('a URL with calls_per_minute', () => {
     });
   });
 
-  test('says with every answer how many calls are left, in addition to the headers of the provider', async () => {
+  test('states in every answer how many calls are left, next to the headers of the provider', async () => {
     const { url } = await stack.issue({ ...forwarded, calls_per_minute: 60 });
     expect(told(await call(url))).toEqual(['"presign";q=60;w=60', '"theirs";r=1;t=1, "presign";r=59;t=1']);
     const exposed = (await call(url)).headers.get('access-control-expose-headers')?.split(', ');
     expect(exposed).toEqual(expect.arrayContaining(['ratelimit', 'ratelimit-policy']));
   });
 
-  test("without it the provider's own header passes", async () => {
+  test("without it passes the provider's own header", async () => {
     const { url } = await stack.issue(forwarded);
     expect(told(await call(url))).toEqual([null, '"theirs";r=1;t=1']);
   });
 
-  test('an official SDK that meets it waits and is served', async () => {
+  test('makes an official SDK wait, and then serves it', async () => {
     const { url } = await stack.issue({ ...forwarded, calls_per_minute: 120 });
     for (let i = 0; i < 120; i += 40) await Promise.all(Array.from({ length: 40 }, () => call(url)));
     const statuses: number[] = [];
@@ -91,7 +91,7 @@ describe('a URL with calls_per_minute', () => {
     expect(statuses.slice(-2)).toEqual([429, 200]);
   });
 
-  test('a session shows it', async () => {
+  test('shows it in its session', async () => {
     const { session_id: id } = await stack.issue({ ...forwarded, calls_per_minute: 7 });
     const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${id}`, {
       headers: { authorization: `Bearer ${stack.apiKey}` },
@@ -101,7 +101,7 @@ describe('a URL with calls_per_minute', () => {
 });
 
 describe('a bundle with calls_per_minute', () => {
-  test('shares it among its servers, each request of a batch counts, and what is free passes', async () => {
+  test('shares it among its servers, counts each request of a batch, and passes free requests', async () => {
     const servers = ['a', 'b'].map((name) => ({ name, url: server.url, transport: 'http' }));
     const answer = await stack.issueMcp({ servers, calls_per_minute: 4 });
     const on = (name: string, gateway: number) =>
@@ -123,7 +123,7 @@ describe('a bundle with calls_per_minute', () => {
 });
 
 describe('calls_per_day', () => {
-  test('refuses a batch with more requests than a day allows for good, and counts nothing', async () => {
+  test('permanently refuses a batch with more requests than a day allows, and counts nothing', async () => {
     const servers = [{ name: 'a', url: server.url, transport: 'http' }];
     const url = urlOf(await stack.issueMcp({ servers, calls_per_day: 2 }), 'a');
     const before = server.ran.length;
@@ -147,7 +147,7 @@ describe('calls_per_day', () => {
     ).toEqual({ ran: 2 });
   });
 
-  test('serves a URL so many times over two gateways, and states both of its limits', async () => {
+  test('serves a URL that many times over two gateways, and states both limits of the URL', async () => {
     const { url, claims } = await stack.issue({ ...forwarded, calls_per_day: 5, calls_per_minute: 60 });
     expect(claims.crt).toEqual(['calls_per_day']);
     const first = await call(url);
@@ -174,7 +174,7 @@ describe('calls_per_day', () => {
     expect(wait).toBeLessThanOrEqual(17_280);
   });
 
-  test('of a bundle is shared among its servers, and the tokens of all name it', async () => {
+  test('of a bundle is shared by its servers, and all their tokens name it', async () => {
     const servers = ['a', 'b'].map((name) => ({ name, url: server.url, transport: 'http' }));
     const answer = await stack.issueMcp({ servers, calls_per_day: 3 });
     expect(answer.claims.crt).toEqual(['calls_per_day']);
@@ -213,7 +213,7 @@ describe('an API key', () => {
     await other.close();
   });
 
-  test('of another account, or another key, is not held up by it', async () => {
+  test('of another account, or another key, is not affected by it', async () => {
     const [one, another] = [await withKey(1), await withKey(1)];
     expect((await one()).status).toBe(200);
     expect((await one()).status).toBe(429);
@@ -222,7 +222,7 @@ describe('an API key', () => {
     expect(free.headers.get('ratelimit')).toBe('"presign";r=0;t=60');
   });
 
-  test('without a limit of its own has the default of the operator', async () => {
+  test("without its own limit has the operator's default", async () => {
     const issuer = await startOwnIssuer(stack, { requestsPerMinute: 2 });
     const apiKey = await addApiKey(stack, await ownAccount(stack), {});
     const once = async () => (await send({ ...stack, ...issuer }, { apiKey, body: least })).status;
@@ -230,7 +230,7 @@ describe('an API key', () => {
     await issuer.close();
   });
 
-  test('issues on while Redis is away, uncounted', async () => {
+  test('keeps issuing while Redis is down, uncounted', async () => {
     const redis = connectRedis('redis://127.0.0.1:1', () => {});
     const issuer = await startOwnIssuer(stack, { redis });
     const once = await withKey(1, issuer.issuerUrl);

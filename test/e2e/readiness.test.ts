@@ -55,7 +55,7 @@ describe('a gateway', () => {
     });
   });
 
-  test('is ready while one partition is open, and names how many are not', async () => {
+  test('is ready while one partition is open, and reports how many are not', async () => {
     const gateway = await stack.addGateway({ redisUrl: redis.url });
     const unready = await becomes(gateway, 'unready');
     expect(unready.code).toBe(503);
@@ -71,7 +71,7 @@ describe('a gateway', () => {
     expect((await becomes(gateway, 'unready')).code).toBe(503);
   });
 
-  test('stays ready for five seconds without Redis, then is unready, and is ready again with it', async () => {
+  test('stays ready for five seconds without Redis, is then not ready, and is ready again when Redis returns', async () => {
     await setPartitions(0, 64, 'open');
     const road = await buildRoad(redis.port);
     const url = new URL(redis.url);
@@ -90,7 +90,7 @@ describe('a gateway', () => {
     await road.cut();
   });
 
-  test.skipIf(!hasRedisServer)('is unready while Redis is read-only, at once', async () => {
+  test.skipIf(!hasRedisServer)('is not ready as soon as Redis is read-only', async () => {
     const server = await makeRedis();
     for (let at = 0; at < 64; at++) await server.command('HSET', keys.partition(at), 'state', 'open');
     const gateway = await stack.addGateway({ redisUrl: `redis://127.0.0.1:${server.port}` });
@@ -114,7 +114,7 @@ describe('a gateway', () => {
   });
 });
 
-test('an issuer without Redis issues, is ready, and says what waits', async () => {
+test('an issuer without Redis issues, is ready, and reports what waits', async () => {
   const away = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
   const issuer = await startOwnIssuer(stack, { redis: away });
   const found = await readiness(issuer.issuerUrl);
@@ -142,7 +142,7 @@ describe('a machine whose clock differs from that of Redis', () => {
     [90, 'ahead of', expect.stringMatching(/^URLs expire here (89|90) seconds early\.$/)],
     [-30, 'behind', expect.stringMatching(/^URLs expire here (29|30) seconds late\.$/)],
   ])(
-    '%i seconds is ready as a gateway, and says so in its log and in /readyz',
+    'by %i seconds is ready as a gateway, and reports it in its log and in /readyz',
     async (seconds, side, effect) => {
       const lines = stack.logs.length;
       const gateway = await stack.addGateway({ now: shifted(seconds) });
@@ -158,7 +158,7 @@ describe('a machine whose clock differs from that of Redis', () => {
   test.each([
     [90, 'ahead of', refusedAtFirst],
     [-90, 'behind', expect.stringMatching(/^New URLs expire (89|90) seconds early\.$/)],
-  ])('%i seconds is ready as an issuer, and says so', async (seconds, side, effect) => {
+  ])('by %i seconds is ready as an issuer, and reports it', async (seconds, side, effect) => {
     const issuer = await startOwnIssuer(stack, { now: shifted(seconds) });
     const problem = expect.stringMatching(new RegExp(`^is (89|90) seconds ${side} that of Redis$`));
     expect(await clockOf(issuer.issuerUrl)).toEqual({ code: 200, store: 'clock', problem, effect });

@@ -60,7 +60,7 @@ const settledRow = (id: string) =>
     return (await stack.db.select().from(ledger).where(eq(ledger.grantId, id)))[0];
   });
 
-test('a revocation cuts an open stream, over any gateway, and the call is settled at its hold', async () => {
+test('a revocation cuts an open stream at any gateway, and the call is settled at its hold', async () => {
   const grant = await issue();
   const second = grant.url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[1] ?? '');
   const answer = await call(second);
@@ -75,7 +75,7 @@ test('a revocation cuts an open stream, over any gateway, and the call is settle
   expect((await call(grant.url)).status).toBe(403);
 });
 
-test('a revocation cuts a call that has no answer yet, and says why', async () => {
+test('a revocation cuts a call that has no answer yet, and the error says why', async () => {
   const grant = await issue();
   const waiting = call(grant.url, 'silent');
   await eventually(
@@ -145,7 +145,7 @@ test('DELETE of a session ends the open streams of its MCP servers at every gate
   beside.leave();
 });
 
-test('DELETE of a grant cuts a call that has no answer yet, and says why', async () => {
+test('DELETE of a grant cuts a call that has no answer yet, and the error says why', async () => {
   const grant = await issue();
   const before = upstream.seen.length;
   const waiting = call(grant.url, 'silent');

@@ -26,7 +26,7 @@ afterAll(() => local.close());
 const ALL = { from: Math.floor(Date.now() / 1000) - 100 * 86_400 };
 const month = new Date().toISOString().slice(0, 8).concat('01');
 
-test('the sample has hundreds of dollars over weeks, whose sums, list and budgets agree to the microdollar', async () => {
+test('the sample has hundreds of dollars over weeks, and its sums, list and budgets agree to the microdollar', async () => {
   expect(statSync(keyFile()).mode & 0o777).toBe(0o600);
   const { data: days, total } = await sample.getUsage({ ...ALL, group_by: ['day'] });
   expect(days.length).toBeGreaterThanOrEqual(20);
@@ -94,7 +94,7 @@ test('the sample has a budget near its limit, refusals with their reasons, and a
   expect(providers.map(({ provider }) => provider)).toEqual(['mcp', 'sandbox']);
 });
 
-test('the default account has nothing of the sample, and can delete it', async () => {
+test('the default account has none of the sample, and can delete the sample', async () => {
   expect((await own.getUsage({})).total.calls).toBe(0);
   for (const list of [own.listSessions, own.listBudgets, own.listVirtualKeys])
     expect((await list({})).data).toEqual([]);
@@ -108,7 +108,7 @@ test.each([
   ['SAMPLE_DATA=false', { SAMPLE_DATA: 'false' }],
   ['SANDBOX=false', { SANDBOX: 'false' }],
   ['an API key of the operator', { BOOTSTRAP_API_KEY: `presign_sk_${'a'.repeat(43)}` }],
-])('a start with %s makes no sample', async (_with, settings) => {
+])('a start with %s creates no sample', async (_with, settings) => {
   const other = await startLocalForDocs(settings as Record<string, string>);
   try {
     expect(other.writeSample).toBeUndefined();
@@ -117,7 +117,7 @@ test.each([
   }
 });
 
-test('no package of the issuer and the gateway depends on the one that makes the sample', () => {
+test("no package of the issuer or the gateway depends on the sample's package", () => {
   const root = join(import.meta.dirname, '../..');
   const manifests = ['apps', 'packages'].flatMap((folder) =>
     readdirSync(join(root, folder))

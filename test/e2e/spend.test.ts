@@ -48,7 +48,7 @@ test('an answer states its cost and the money left, before its body', async () =
   expect(answer.headers.get('x-presign-cost-remaining')).toBe(String(10_000 - cost));
 });
 
-test('a stream is charged from its usage event, which the holder who did not ask for it never sees', async () => {
+test('a stream is charged from its usage event, which is hidden from a holder who did not request it', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 10_000 });
   const stream = await client(url).chat.completions.create({ ...body({ stream: true }) } as never);
   const chunks: { choices: unknown[]; usage?: unknown }[] = [];
@@ -67,7 +67,7 @@ test('a stream is charged from its usage event, which the holder who did not ask
   expect(usage).toMatchObject({ prompt_tokens: expect.any(Number) });
 });
 
-test('calls pass until the limit is spent, and the sum of the ledger is what the provider would bill', async () => {
+test("calls pass until the limit is spent, and the ledger's sum is what the provider would bill", async () => {
   const limit = 300;
   const { url } = await stack.issue({ ...ask, cost_limit: limit });
   let spent = 0;
@@ -88,7 +88,7 @@ test('calls pass until the limit is spent, and the sum of the ledger is what the
   expect((await stack.db.select().from(ledger)).length).toBeGreaterThan(0);
 });
 
-test('what has no known price or bound does not pass under a limit', async () => {
+test('a call without a known price or bound is refused under a limit', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 10_000 });
   const code = async (sent: object) =>
     ((await (await call(url, sent)).json()) as { error: { code: string } }).error.code;
@@ -96,7 +96,7 @@ test('what has no known price or bound does not pass under a limit', async () =>
   expect(await code(body({ some_new_field: 1 }))).toBe('cost_unbounded');
 });
 
-test('an output bound is lowered to the money left, the answer says so, and the provider keeps to it', async () => {
+test('an output bound is lowered to the money left, the answer states it, and the provider obeys it', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 300 });
   const answer = await call(url, body({ max_tokens: 1_000_000 }));
   expect(answer.status).toBe(200);
@@ -122,7 +122,7 @@ test('Anthropic messages are metered as JSON and as a stream', async () => {
   expect(next.headers.get('x-presign-cost-remaining')).toBe(String(10_000 - 3 * cost));
 });
 
-test('a holder may ask what a URL allows, used and spent, at no use', async () => {
+test('a holder may ask what a URL allows, used and spent, without a use', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 10_000, max_uses: 5 });
   const [base = ''] = url.split('/v1/');
   const before = await (await fetch(base)).json();

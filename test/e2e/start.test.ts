@@ -80,7 +80,7 @@ const call = (url: string) =>
 
 const ask = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox', max_uses: 3 };
 
-test('start prints a curl that is answered as pasted', async () => {
+test('`start` prints a curl command that works as pasted', async () => {
   expect(message).toContain(`http://127.0.0.1:${env.ISSUER_PORT}/console/`);
   const line = message.split('\n').find((each) => each.startsWith('curl '));
   const shell = spawn('sh', ['-c', line ?? 'false'], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -89,7 +89,7 @@ test('start prints a curl that is answered as pasted', async () => {
   expect((JSON.parse(printed) as { object: string }).object).toBe('chat.completion');
 });
 
-test('start prints a line for each refused call, and none for one that passes', async () => {
+test('`start` prints a line for each refused call, and nothing for a call that passes', async () => {
   let printed = '';
   running?.stdout?.on('data', (chunk) => {
     printed += String(chunk);
@@ -122,7 +122,7 @@ test('a second start on the same folder is refused with one clear line', async (
 });
 
 test.each(thorough ? ['ISSUER_PORT', 'GATEWAY_PORT'] : ['GATEWAY_PORT'])(
-  'a taken port is refused by the name of %s alone',
+  'a port in use is refused with the name of %s alone',
   async (taken) => {
     const folder = mkdtempSync(join(tmpdir(), 'presign-'));
     await prepareDataFolder(folder);
@@ -138,7 +138,7 @@ test.each(thorough ? ['ISSUER_PORT', 'GATEWAY_PORT'] : ['GATEWAY_PORT'])(
   },
 );
 
-test('restarted after kill -9, it keeps sessions, limits and what was used, to the last use', async () => {
+test('after kill -9 and a restart, sessions, limits and used amounts are exact to the last use', async () => {
   const { url } = await presign(ask);
   const fresh = await presign(ask);
   expect((await call(url)).status).toBe(200);
@@ -151,7 +151,7 @@ test('restarted after kill -9, it keeps sessions, limits and what was used, to t
 });
 
 test.runIf(thorough)(
-  'killed again and again in the middle of calls, it never lets more than max_uses pass',
+  'killed again and again during calls, it never lets more than max_uses pass',
   async () => {
     const { url } = await presign({ ...ask, max_uses: 10 });
     let passed = 0;
@@ -172,7 +172,7 @@ test.runIf(thorough)(
   120_000,
 );
 
-test('Ctrl-C lets a call under way end, drains, and exits with 0', async () => {
+test('Ctrl-C lets a call in flight end, drains, and exits with 0', async () => {
   const { url } = await presign(ask);
   const streamed = fetch(url, {
     method: 'POST',

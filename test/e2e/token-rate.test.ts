@@ -45,7 +45,7 @@ const statusOf = async (url: string) => (await fetch(url.slice(0, url.indexOf('/
 const rateOf = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
 
 describe('a URL with tokens_per_minute', () => {
-  test('gets no more than a full bucket and its gain over two gateways, and what calls do not use is given back', async () => {
+  test('gets no more than a full bucket and its refill over two gateways, and unused tokens are returned', async () => {
     const perMinute = 6_000;
     const { url } = await stack.issue({ ...asked, tokens_per_minute: perMinute });
     const [first = '', second = ''] = stack.gatewayUrls;
@@ -76,7 +76,7 @@ describe('a URL with tokens_per_minute', () => {
     expect(refused).toBeGreaterThan(0);
   });
 
-  test('says what is left, and refuses with the exact wait without a use', async () => {
+  test('states how many tokens are left, and refuses with the exact wait and without a use', async () => {
     const { url } = await stack.issue({
       ...asked,
       tokens_per_minute: 2_000,
@@ -104,13 +104,13 @@ describe('a URL with tokens_per_minute', () => {
     expect(await statusOf(url)).toMatchObject({ tokens_per_minute: 2_000, used: 2 });
   });
 
-  test('a caller who calls one after the other finds what the last call gave back', async () => {
+  test('gives a caller of sequential calls what the last call returned', async () => {
     const { url } = await stack.issue({ ...asked, tokens_per_minute: 1_500 });
     answers = used(1, 1);
     for (let i = 0; i < 5; i++) expect((await call(url)).status).toBe(200);
   });
 
-  test('a call that the provider refused, or never got, gives all back', async () => {
+  test('gets all tokens of a call back that the provider refused or never got', async () => {
     const { url } = await stack.issue({ ...asked, tokens_per_minute: 1_500 });
     answers = (response) => void response.writeHead(429).end('{"error": {"message": "slow down"}}');
     for (let i = 0; i < 3; i++) expect((await errorOf(await call(url))).message).toBe('slow down');
@@ -120,7 +120,7 @@ describe('a URL with tokens_per_minute', () => {
     expect((await errorOf(await call(url))).code).toBe('token_rate_limited');
   });
 
-  test('refuses a call that can never fit, and one without a bound, and neither reaches the provider', async () => {
+  test('refuses a call that can never fit, and a call without a bound, and neither reaches the provider', async () => {
     const { url } = await stack.issue({ ...asked, tokens_per_minute: 1_000, max_uses: 1 });
     const before = provider.seen.length;
     const tooLong = await call(url, body({ max_tokens: 5_000 }));
@@ -140,7 +140,7 @@ describe('a URL with tokens_per_minute', () => {
     expect(await statusOf(url)).toMatchObject({ used: 0 });
   });
 
-  test('writes the output bound that it counted into the body, also where the holder names none', async () => {
+  test('writes the counted output bound into the body, even if the holder sets none', async () => {
     const { url } = await stack.issue({ ...asked, tokens_per_minute: 100_000 });
     expect((await call(url, body({ max_tokens: undefined }))).status).toBe(200);
     const sent = JSON.parse(String(provider.seen.at(-1)?.body)) as Record<string, unknown>;
@@ -150,7 +150,7 @@ describe('a URL with tokens_per_minute', () => {
     expect(bounded.max_completion_tokens).toBe(7);
   });
 
-  test('counts the tokens of a text whose bytes would not fit', async () => {
+  test('counts the tokens of a text if its bytes would not fit', async () => {
     const { url } = await stack.issue({ ...asked, tokens_per_minute: 4_000 });
     const long = { model: 'gpt-4o', messages: [{ role: 'user', content: 'hello '.repeat(1_500) }] };
     expect((await call(url, body({ ...long, max_tokens: 100 }))).status).toBe(200);
@@ -158,7 +158,7 @@ describe('a URL with tokens_per_minute', () => {
     expect((await errorOf(unknown)).code).toBe('token_rate_too_low');
   });
 
-  test('holds next to a cost_limit, for a large body too', async () => {
+  test('holds tokens next to a cost_limit, also for a large body', async () => {
     const { url } = await stack.issue({
       ...asked,
       tokens_per_minute: 2_000_000,
@@ -174,7 +174,7 @@ describe('a URL with tokens_per_minute', () => {
     expect((await errorOf(await call(beyond.url, large))).code).toBe('token_rate_too_low');
   });
 
-  test('a session shows it, and a URL on which no call has a bound is not issued', async () => {
+  test('shows the limit in its session, and is not issued if no call can have a bound', async () => {
     const { session_id: id } = await stack.issue({ ...asked, tokens_per_minute: 7 });
     const session = await fetch(`${stack.issuerUrl}/v1/sessions/${id}`, {
       headers: { authorization: `Bearer ${stack.apiKey}` },

@@ -70,7 +70,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 const traceparent = `00-${TRACE}-${PARENT}-01`;
 
-test('a call has a span in the trace of its traceparent, and its request to the provider a child of it', async () => {
+test('a call has a span in the trace of its traceparent, and the provider request has a child span', async () => {
   answer = OK;
   const id = await send(await issue({ cost_limit: 1_000 }), { traceparent });
   const { own, children } = await spansOf(id);
@@ -101,7 +101,7 @@ test('a call has a span in the trace of its traceparent, and its request to the 
   expect(times.map(BigInt)).toEqual(times.map(BigInt).sort((a, b) => (a < b ? -1 : 1)));
 });
 
-test('a provider gets the traceparent of its span if it may, and none of the holder', async () => {
+test("a provider gets the traceparent of its span if allowed, and never the holder's", async () => {
   answer = OK;
   const url = await issue();
   const headers = { traceparent, tracestate: 'vendor=secret-state', baggage: 'user=secret-baggage' };
@@ -114,7 +114,7 @@ test('a provider gets the traceparent of its span if it may, and none of the hol
 });
 
 test.each(['', 'x', `00-${'0'.repeat(32)}-${PARENT}-01`, `00-${TRACE}-${PARENT}-01, ${traceparent}`])(
-  'a malformed traceparent (%s) begins a trace',
+  'a malformed traceparent (%s) starts a new trace',
   async (malformed) => {
     answer = OK;
     const { own } = await spansOf(await send(await issue(), { traceparent: malformed }));
@@ -123,14 +123,14 @@ test.each(['', 'x', `00-${'0'.repeat(32)}-${PARENT}-01`, `00-${TRACE}-${PARENT}-
   },
 );
 
-test('a holder that wants no trace gets none', async () => {
+test('a traceparent that is not sampled is not traced', async () => {
   const url = await issue();
   const id = await send(url, { traceparent: `00-${TRACE}-${PARENT}-00` });
   await spansOf(await send(url));
   expect(collector.spans().filter((span) => of(span)['presign.request_id'] === id)).toEqual([]);
 });
 
-test('a refused call has one span with its code, and a failed one an error in both', async () => {
+test('a refused call has one span with its code, and a failed call has an error in both spans', async () => {
   answer = OK;
   const url = await issue({ max_uses: 1 });
   await send(url);
@@ -147,7 +147,7 @@ test('a refused call has one span with its code, and a failed one an error in bo
   expect(failed.children).toHaveLength(1);
 });
 
-test('an MCP call names the method, and never a tool', async () => {
+test('the span of an MCP call names the method, and never a tool', async () => {
   answer = (_seen, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end('{"jsonrpc":"2.0","id":1,"result":{}}');
@@ -169,7 +169,7 @@ test('an MCP call names the method, and never a tool', async () => {
   expect((await spansOf(await call('secret/method'))).children[0]?.name).toBe('mcp');
 });
 
-test('no span has a URL, a token, a key, a body or a model without a price', async () => {
+test('no span has a URL, a token, a key, a body or an unpriced model', async () => {
   answer = OK;
   await spansOf(await send(await issue(), {}, bodyOf('secret-model')));
   const sent = collector.bodies.join();
@@ -178,7 +178,7 @@ test('no span has a URL, a token, a key, a body or a model without a price', asy
     expect(sent).not.toContain(secret);
 });
 
-test('a gateway that stops sends its last spans, and one that traces nothing sends none', async () => {
+test('a stopping gateway sends its last spans, and a gateway without tracing sends none', async () => {
   answer = OK;
   const url = await issue();
   await send(url);

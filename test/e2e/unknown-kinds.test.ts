@@ -47,7 +47,7 @@ async function refusedWith(name: string): Promise<number> {
 }
 
 test.each(UNKNOWN_KINDS)(
-  'a $kind that no list has is refused at $provider, and is counted by its name in the figures, the log and /v1/refusals',
+  'an unknown $kind is refused at $provider, and is counted by name in the metrics, the log and /v1/refusals',
   async ({ provider, kind, name, path, body, headers }) => {
     const first = path.replace('/new-1:', '/m:');
     const paths = path.includes('/models/') ? [first, '/v1beta/models/*:generateContent'] : path;
@@ -76,7 +76,7 @@ test.each(UNKNOWN_KINDS)(
   },
 );
 
-test('an alert reads the figure of all four kinds, by provider and name', () => {
+test('an alert reads the metric of all four kinds, by provider and name', () => {
   const { groups } = parse(readFileSync(join(ROOT, 'infra/dashboards/alerts.yaml'), 'utf8')) as Rules;
   const alerts = groups.flatMap(({ rules }) => rules).filter(({ expr }) => expr.includes(METRIC));
   expect(alerts.map(({ alert }) => alert)).toEqual(['PresignCallsUnbounded']);

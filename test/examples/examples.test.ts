@@ -61,7 +61,7 @@ describe.each([
   ],
   ['customer-life', ['without ALLOW_PRIVATE_UPSTREAMS', '403 grant_revoked', '401 unauthenticated']],
 ] as const)('the example %s', (name, shown) => {
-  test('runs to its end and shows what it is for', async () => {
+  test('runs to its end and shows its purpose', async () => {
     const { code, output } = await typescript(name);
     for (const text of shown) expect(output).toContain(text);
     expect(code).toBe(0);
@@ -79,7 +79,7 @@ test('the example customer-life receives and verifies events where `start` allow
 });
 
 describe.skipIf(!hasRequests)('the example python-backend', () => {
-  test('runs to its end and shows what it is for', async () => {
+  test('runs to its end and shows its purpose', async () => {
     const { code, output } = await run(commandOf('python-backend'));
     expect(output).toContain('Asked again with the same Idempotency-Key: the same URL.');
     expect(output).toContain(
@@ -122,14 +122,14 @@ describe('the example web-app', () => {
   });
   afterAll(() => served.close());
 
-  test('has called the model as its page does by the time it says where that is', () => {
+  test('has called the model, as its page does, before it prints its address', () => {
     const { address, output } = served;
     expect(output()).toMatch(/The model said, in \d+ pieces: .*You said: Is anybody there\?/);
     expect(output()).toContain(`Try it at ${address}/`);
   });
 
   test.skipIf(!hasChromium)(
-    'streams to its page in a browser, which asks the gateway and has no key',
+    'streams to its page in a browser, which calls the gateway and has no key',
     async () => {
       const { address } = served;
       const browser = await openChromium();
@@ -163,7 +163,7 @@ describe('the example socket-chat', () => {
   });
   afterAll(() => served.close());
 
-  test('has had turns and met its cap, as its page does, by the time it says where that is', () => {
+  test('has run turns and reached its cap, as its page does, before it prints its address', () => {
     const { address, output } = served;
     expect(output().match(/The model said, in \d+ pieces: /g)).toHaveLength(3);
     expect(output()).toMatch(/Used 3 turns, spent \d+ microdollars\./);
@@ -171,7 +171,7 @@ describe('the example socket-chat', () => {
   });
 
   test.skipIf(!hasChromium)(
-    'has turns on one socket of its page in a browser, and says in words what is left and why no turn is',
+    'runs turns on one socket of its page in a browser, and explains what is left and why a turn is refused',
     async () => {
       const browser = await openChromium();
       onTestFinished(leaveChromium);
@@ -220,7 +220,7 @@ describe('the example voice-chat', () => {
   });
   afterAll(() => served.close());
 
-  test('has had answers in sound and met its cap, as its page does, by the time it says where that is', () => {
+  test('has got audio answers and reached its cap, as its page does, before it prints its address', () => {
     const { address, output } = served;
     expect(
       output().match(/The model said: .*You spoke for 1\.0 seconds\. \(2\.6 s of sound\)/g),
@@ -230,7 +230,7 @@ describe('the example voice-chat', () => {
   });
 
   test.skipIf(!hasChromium)(
-    'hears a microphone in a browser, plays its answers, and says in words what is left and why no further one comes',
+    'hears a microphone in a browser, plays its answers, and explains what is left and why it stops',
     async () => {
       const browser = await openListeningChromium(someoneSpeaks());
       onTestFinished(() => browser.close());

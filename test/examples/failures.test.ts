@@ -79,7 +79,7 @@ const OF_URLS = ['a URL that has expired', 'a URL without uses'];
 /** A bundle lasts a minute at least. */
 const withBundle = (name: string) => name.startsWith('mcp');
 
-describe.each(NAMES)('the example %s ends with one line', (name) => {
+describe.each(NAMES)('the example %s fails with one line', (name) => {
   const all = thorough || name === 'first-call' || name === 'python-backend';
   const wrongs = all ? [...CASES, ...OF_URLS.slice(withBundle(name) ? 1 : 0)] : OF_URLS.slice(1);
   test.skipIf(name === 'python-backend' && !hasRequests).each(wrongs)('for %s', async (wrong) => {
@@ -89,7 +89,7 @@ describe.each(NAMES)('the example %s ends with one line', (name) => {
 });
 
 test.each(thorough ? ['mcp', 'mcp-agent'] : ['mcp'])(
-  'the example %s says in one line how to set the address of the MCP server that does not answer',
+  'the example %s says in one line how to set the address of an unreachable MCP server',
   async (name) => {
     const MCP_SERVER_URL = `http://127.0.0.1:${await freePort()}/mcp`;
     await expectOneLine(

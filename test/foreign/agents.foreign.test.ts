@@ -74,7 +74,7 @@ describe.skipIf('skipped' in agents).each(installed)('$name', (agent) => {
   });
 
   test.skipIf(agent.format === undefined).each(['http', 'sse'] as const)(
-    "reads a bundle's document, and calls a tool of its server over %s",
+    "reads a bundle's document, and calls a tool of the bundle over %s",
     { timeout: RUN_MS },
     async (transport) => {
       const bundle = await issueBundle(agent, transport);
@@ -91,7 +91,7 @@ describe.skipIf('skipped' in agents).each(installed)('$name', (agent) => {
   );
 
   test.each(Object.entries(REFUSALS))(
-    'is refused with %s, costs nothing, and its user reads why',
+    'is refused with %s at no cost, and shows its user the reason',
     { timeout: RUN_MS },
     async (code, [limits, message]) => {
       const { ran, used, sent } = await prompt(agent, 'say hi', limits, code as Refusal);
@@ -104,7 +104,7 @@ describe.skipIf('skipped' in agents).each(installed)('$name', (agent) => {
     },
   );
 
-  test('answers under the least limit that its refusal names', { timeout: RUN_MS }, async () => {
+  test('answers under the lowest limit that its refusal names', { timeout: RUN_MS }, async () => {
     const refused = await prompt(agent, 'say hi', { cost_limit: 1 }, 'least');
     const needed = Math.max(...refused.ran.calls.map((call) => call.needed ?? 0));
     const least = needed * (agent.callsAtOnce ?? 1);

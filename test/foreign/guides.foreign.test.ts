@@ -132,7 +132,7 @@ test.skipIf(!('at' in llm))('the Python of the guide to issuing issues a URL', a
 });
 
 test.skipIf(!('at' in llm))(
-  'a Python SDK logs the URL at INFO, and not as the guide silences it',
+  "a Python SDK logs the URL at INFO, and not with the guide's logging setup",
   async () => {
     if (!('at' in llm)) return;
     const guide = readFileSync(new URL('../../docs/guides/use-an-sdk.md', import.meta.url), 'utf8');

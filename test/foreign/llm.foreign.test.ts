@@ -54,15 +54,18 @@ describe.skipIf(js === undefined).each(llmClients(toolchains))('$name', (client)
     expect(saw.get(name)).toEqual({ case: name, answer });
   });
 
-  test.each(Object.entries(REFUSALS))('is refused with %s, and reads why', (code, [status, message]) => {
-    const { text = '', fields = '' } = saw.get(code)?.error ?? {};
-    const isDead = code === 'token_expired' && client.provider === 'anthropic';
-    expect(fields + text).toContain(isDead ? '403' : String(status));
-    expect(fields + text).toContain(message);
-    expect(fields + text).toContain(code);
-  });
+  test.each(Object.entries(REFUSALS))(
+    'is refused with %s, and shows the reason',
+    (code, [status, message]) => {
+      const { text = '', fields = '' } = saw.get(code)?.error ?? {};
+      const isDead = code === 'token_expired' && client.provider === 'anthropic';
+      expect(fields + text).toContain(isDead ? '403' : String(status));
+      expect(fields + text).toContain(message);
+      expect(fields + text).toContain(code);
+    },
+  );
 
-  test('is refused a stream, and reads why', () => {
+  test('is refused a stream, and shows the reason', () => {
     const { text = '', fields = '' } = saw.get('stream refused')?.error ?? {};
     expect(fields + text).toContain(REFUSALS.token_expired[1]);
   });
@@ -81,16 +84,13 @@ describe.skipIf(js === undefined).each(llmClients(toolchains))('$name', (client)
     expect(await usesOf(urls.retried.url)).toBe(0);
   });
 
-  test.skipIf(!retries)(
-    'retries after a 503 of the provider, and the answer costs one use of one',
-    async () => {
-      expect(saw.get('retried')).toEqual({ case: 'retried', answer: SAYS });
-      expect(callsWith(urls.retried.key)).toBe(2);
-      expect(await usesOf(urls.retried.url)).toBe(1);
-    },
-  );
+  test.skipIf(!retries)('retries after a 503 of the provider, and the answer costs one use', async () => {
+    expect(saw.get('retried')).toEqual({ case: 'retried', answer: SAYS });
+    expect(callsWith(urls.retried.key)).toBe(2);
+    expect(await usesOf(urls.retried.url)).toBe(1);
+  });
 
-  test('does after a 500 that took the last use what the table of clients says', () => {
+  test('after a 500 that took the last use behaves as the table of clients says', () => {
     const { answer, error: { text = '', fields = '' } = {} } = saw.get('failed') ?? {};
     const caught = fields + text;
     const cause = caught.includes('ended with status 500 (provider_error)') ? 'cause' : undefined;

@@ -169,7 +169,7 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
     });
 
     const keepsSessions = 'at' in mcp1 && avoids === undefined;
-    test.skipIf(!keepsSessions)('keeps six sessions of six with the replica that began them', () => {
+    test.skipIf(!keepsSessions)('keeps each of six sessions with the replica that began it', () => {
       const answers = SESSIONS.map((session) => saw.get(`${transport} session ${session}`));
       expect(answers.map((each) => each?.answer ?? each?.error?.text)).toEqual(SESSIONS.map(() => SUM));
     });
@@ -179,7 +179,7 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
       expect([answer, error?.text]).toEqual([undefined, expect.stringMatching(/./)]);
     });
 
-    test.each(Object.entries(REFUSED))('is refused with %s, and reads why', (code, why) => {
+    test.each(Object.entries(REFUSED))('is refused with %s, and shows the reason', (code, why) => {
       expect(saw.get(`${transport} ${code}`)?.error?.text).toMatch(why);
     });
 
@@ -190,7 +190,7 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
       else expect(text).toMatch(deadText ?? /Forbidden/);
     });
 
-    test('ends with an error when the URL is revoked in a call, and reads why', () => {
+    test('ends with an error when the URL is revoked in a call, and shows the reason', () => {
       const text = saw.get(`${transport} revoked in a call`)?.error?.text;
       // The Go SDK drops a message of the older transport if the stream ends behind it (1.8, mcp/sse.go, Read).
       if (name === 'go-sdk' && transport === 'sse') expect(text).toMatch(/been revoked|EOF/);
@@ -198,7 +198,7 @@ describe.each(CLIENTS)('$name', ({ name, command, format, transports = TRANSPORT
     });
 
     test.each(Object.entries(SPENT))(
-      'is refused with %s after one call, and reads why',
+      'is refused with %s after one call, and shows the reason',
       async (code, [, why]) => {
         expect(saw.get(`${transport} before ${code}`)?.answer).toBe(SUM);
         expect(saw.get(`${transport} ${code}`)?.error?.text).toContain(why);

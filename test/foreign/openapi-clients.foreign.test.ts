@@ -76,7 +76,7 @@ describe.skipIf('skipped' in oapiCodegen)('Go, by oapi-codegen', () => {
     expect(built.status, built.stderr).toBe(0);
   }, 120_000);
 
-  test('has names that people would choose', () => {
+  test('has natural names', () => {
     expect(madeUp(Array.from(code.matchAll(/^type (\w+)/gm), ([, name = '']) => name))).toEqual([]);
   });
 
@@ -106,7 +106,7 @@ describe.skipIf('skipped' in python.openapi)('Python, by openapi-python-client',
     expect([made.status, made.stdout], made.stderr).toEqual([0, expect.not.stringContaining('Warning')]);
   });
 
-  test('has names that people would choose', () => {
+  test('has natural names', () => {
     const modules = readdirSync(join(own, 'presign_api/models')).map((file) => file.replace(/\.py$/, ''));
     expect(madeUp(modules)).toEqual([]);
   });
@@ -204,7 +204,7 @@ describe.skipIf('skipped' in openapiLint)('TypeScript, by @hey-api/openapi-ts', 
     expect(made.status, made.stdout + made.stderr).toBe(0);
   }, 60_000);
 
-  test('has names that people would choose', () => {
+  test('has natural names', () => {
     const code = readFileSync(join(own, 'api/types.gen.ts'), 'utf8');
     expect(madeUp(Array.from(code.matchAll(/^export type (\w+)/gm), ([, name = '']) => name))).toEqual([]);
   });

@@ -54,7 +54,7 @@ describe.skipIf('skipped' in python.schemathesis)('schemathesis', () => {
   });
   afterAll(() => local.close());
 
-  test('finds no request that fails, and no answer that the document does not have', async () => {
+  test('finds no failing request, and no undocumented answer', async () => {
     const url = `http://127.0.0.1:${local.issuerPort}`;
     const key = readFileSync(join(local.folder, '.presign/api-key'), 'utf8').trim();
     const asked = await fetch(`${url}/v1/limits`, { headers: { authorization: `Bearer ${key}` } });

@@ -79,7 +79,7 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
     ['its guide', (line: string) => local.here(line)],
     ['the index', () => `presign-client --index-url ${served()}/simple/`],
     ['the list', () => `presign-client --no-index --find-links ${served()}/`],
-  ])('installs from the issuer by the line of %s', async (_what, argumentsOf) => {
+  ])('installs from the issuer with the line of %s', async (_what, argumentsOf) => {
     const guide = readFileSync(join(HERE, '../../docs/guides/python-client.md'), 'utf8');
     const [, requirement = ''] = /pip install "(presign-client.*)"/.exec(guide) ?? [];
     const [wanted = '', ...more] = argumentsOf(requirement).split(' --');
@@ -89,7 +89,7 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
     expect(said).toContain('Successfully installed presign-client-0.1.0');
   });
 
-  test('is built by Node alone, with the same bytes each time, and pip finds it whole', async () => {
+  test('is built by Node alone, with the same bytes each time, and pip finds it complete', async () => {
     build('again');
     for (const name of [WHEEL, SDIST])
       expect(readFileSync(join(folder, 'again', name))).toEqual(readFileSync(join(folder, 'dist', name)));
@@ -107,7 +107,7 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
     expect(await run(fresh, ['-c', COMPARE, ours, theirs])).toBe('True True\n');
   });
 
-  test('issues in dollars, is called, refused, listed, retried and verified: sync and async', async () => {
+  test('issues in dollars, and URLs are called, refused, listed, retried and verified: sync and async', async () => {
     const service = [`http://127.0.0.1:${local.issuerPort}`, local.keys.apiKey];
     const vectors = ['{"type":"grant.ended"}', '{"type":"grant.ended","data":{"note":"ü 🙂"}}'].map(
       (payload) => {
@@ -129,7 +129,7 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
     );
   });
 
-  test('does what its guide says, as one program', async () => {
+  test('does what its guide says, run as one program', async () => {
     const stdout = await run(fresh, ['page.py']);
     expect(
       stdout.split('\n').filter((line) => !/^\S+, sandbox-1: \d calls, \d+ microdollars$/.test(line)),
@@ -156,9 +156,9 @@ describe.skipIf('skipped' in python.client)('the Python client', () => {
   describe.each([
     ['mypy', mypy, false],
     ['pyright', pyright, 'skipped' in openapiLint],
-  ] as const)('has types, by %s in strict mode,', (_checker, check, isMissing) => {
+  ] as const)('has types, and %s in strict mode', (_checker, check, isMissing) => {
     const options = { skip: isMissing, timeout: 600_000 };
-    test('that it accepts, and that refuse what is wrong', options, async () => {
+    test('accepts right code and rejects wrong code', options, async () => {
       cpSync(join(PACKAGE, 'src'), join(folder, 'src'), { recursive: true });
       const code = readFileSync(script('types'), 'utf8');
       writeFileSync(join(folder, 'right.py'), code);

@@ -50,7 +50,7 @@ const { PATH, HOME } = process.env;
 
 const { llm } = python;
 test.skipIf('skipped' in llm)(
-  'the Python SDK has turns on a socket, and says why one is refused',
+  'the Python SDK runs turns on a socket, and shows why one is refused',
   async () => {
     if ('skipped' in llm) return;
     const { url } = await issue(TWO_TURNS);
@@ -59,15 +59,18 @@ test.skipIf('skipped' in llm)(
   },
 );
 
-test.skipIf('skipped' in js)('the newest JavaScript SDK has turns, and says why one is refused', async () => {
-  if ('skipped' in js) return;
-  const { url } = await issue(TWO_TURNS);
-  const options = { cwd: js.at, env: { PATH, PRESIGNED_URL: url } };
-  const { stdout } = await run(newestNode(js.at), ['--input-type=module', '-e', inJavaScript], options);
-  expect(stdout).toBe(`${first}\n${second}\n${refusal}\n`);
-});
+test.skipIf('skipped' in js)(
+  'the newest JavaScript SDK runs turns, and shows why one is refused',
+  async () => {
+    if ('skipped' in js) return;
+    const { url } = await issue(TWO_TURNS);
+    const options = { cwd: js.at, env: { PATH, PRESIGNED_URL: url } };
+    const { stdout } = await run(newestNode(js.at), ['--input-type=module', '-e', inJavaScript], options);
+    expect(stdout).toBe(`${first}\n${second}\n${refusal}\n`);
+  },
+);
 
-test.skipIf('skipped' in js)('wscat has a turn', async () => {
+test.skipIf('skipped' in js)('wscat runs a turn', async () => {
   if ('skipped' in js) return;
   const { url } = await issue(TWO_TURNS);
   const [command = ''] = codeIn(page, 'sh').filter((code) => code.includes('wscat'));
@@ -90,7 +93,7 @@ type Row = {
 };
 
 test.skipIf('skipped' in codex)(
-  'Codex has turns on one socket, and sends a POST at once if its URL has none',
+  'Codex runs turns on one socket, and falls back to POST if its URL has no socket',
   { timeout: 120_000 },
   async () => {
     if ('skipped' in codex) return;

@@ -94,7 +94,7 @@ describe.each(CLIENTS)('$name', ({ needs, command, socket = '', isTls = false })
   };
 
   test.skipIf('skipped' in needs)(
-    'is answered in text and after a speech, calls a tool, and says that no use is left',
+    'is answered in text and after a speech, calls a tool, and reports that no use is left',
     async () => {
       const says = 'This is the sandbox, no model was asked.';
       expect(await printed({ max_uses: 4 })).toEqual([
@@ -107,7 +107,7 @@ describe.each(CLIENTS)('$name', ({ needs, command, socket = '', isTls = false })
     },
   );
 
-  test.skipIf('skipped' in needs)('says that the money does not cover an answer', async () => {
+  test.skipIf('skipped' in needs)('reports that the money does not cover an answer', async () => {
     const lines = await printed({ cost_limit: 1_000_000, max_uses: 4 });
     for (const line of lines) expect(line).toMatch(/^cost_limit_too_low: .*may cost 1064960 microdollars/);
   });
@@ -127,7 +127,7 @@ test.skipIf('skipped' in llm)(
   },
 );
 
-test.skipIf('skipped' in llm)('the Python of the page of a URL is answered', async () => {
+test.skipIf('skipped' in llm)('the Python of the page of a URL gets an answer', async () => {
   if ('skipped' in llm) return;
   const address = (await issue({ models: ['gpt-realtime'] })).replace('/v1/realtime', '');
   const opened = await (await fetch(address, { headers: { accept: 'text/html' } })).text();

@@ -61,13 +61,13 @@ async function call(of: Stack, provider: string) {
   return [await one(), await one()];
 }
 
-test.each(HOSTS)('a provider at http://%s is not reached, and the use is given back', async (host) => {
+test.each(HOSTS)('a provider at http://%s gets no request, and the use is refunded', async (host) => {
   const before = reached;
   expect(await call(stack, idOf(host))).toEqual(['upstream_unreachable', 'upstream_unreachable']);
   expect(reached).toBe(before);
 });
 
-test('what is allowed by host and port lets exactly that pass', async () => {
+test('an allowed host and port allow exactly that host and port', async () => {
   expect(await call(partly, idOf('localhost'))).toEqual([200, 'uses_exhausted']);
   const before = reached;
   for (const host of HOSTS.filter((each) => each !== 'localhost')) {
@@ -77,7 +77,7 @@ test('what is allowed by host and port lets exactly that pass', async () => {
   expect(reached).toBe(before);
 });
 
-test('only the operator learns why an address was not reached, and which variable allows it', async () => {
+test('only the operator sees why an address was blocked, and which variable allows it', async () => {
   const { url } = await stack.issue({ provider: 'one', path: '/v1/x', client_api_key: 'sk-real' });
   const answer = await request(url, { method: 'POST', body: '{}' });
   const told = await answer.body.text();

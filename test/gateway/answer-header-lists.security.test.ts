@@ -11,15 +11,18 @@ const dangerous = ACTED_ON.map((line) => line.slice(0, line.indexOf(':')).toLowe
 /** These pass nowhere because they are on no list. An operator may list them. */
 const HARMLESS = ['server', 'x-unknown'];
 
-test.each([...BUILT_IN_PROVIDERS])("%s' own headers pass, and none on which browsers act", (id, provider) => {
-  const passes = answerHeadersOf(provider);
-  for (const name of [...(OF_VENDORS[id] ?? []), ...PASSED.map(([each]) => each.toLowerCase())])
-    expect([name, passes(name)]).toEqual([name, true]);
-  for (const name of dangerous) expect([name, passes(name)]).toEqual([name, false]);
-  expect(() => load(provider.answerHeaders ?? [])).not.toThrow();
-});
+test.each([...BUILT_IN_PROVIDERS])(
+  "%s' own headers pass, and no header that browsers act on",
+  (id, provider) => {
+    const passes = answerHeadersOf(provider);
+    for (const name of [...(OF_VENDORS[id] ?? []), ...PASSED.map(([each]) => each.toLowerCase())])
+      expect([name, passes(name)]).toEqual([name, true]);
+    for (const name of dangerous) expect([name, passes(name)]).toEqual([name, false]);
+    expect(() => load(provider.answerHeaders ?? [])).not.toThrow();
+  },
+);
 
-test('MCP servers have the shared headers alone', () => {
+test('MCP servers pass only the shared headers', () => {
   for (const name of dangerous) expect(ANSWER_HEADERS_OF_ALL(name)).toBe(false);
   for (const name of ['mcp-session-id', 'mcp-protocol-version'])
     expect(ANSWER_HEADERS_OF_ALL(name)).toBe(true);
@@ -33,7 +36,7 @@ const load = (answer_headers: unknown, id = 'acme') =>
   );
 
 describe('answer_headers of a providers file', () => {
-  test('adds to the headers of what a provider extends, or of a built-in one', () => {
+  test('adds to the headers of the provider that it extends, or of a built-in one', () => {
     for (const id of ['acme', 'openai']) {
       const acme = load(['X-LiteLLM-*', 'server'], id).get(id);
       const passes = acme && answerHeadersOf(acme);
@@ -45,7 +48,7 @@ describe('answer_headers of a providers file', () => {
   });
 
   test.each(dangerous.filter((name) => !HARMLESS.includes(name)))(
-    'cannot have %s, which the error names',
+    'cannot have %s, and the error names it',
     (name) => {
       expect(() => load([name])).toThrow(`acme.answer_headers.0: "${name}" would let`);
       expect(() => load([name.toUpperCase()])).toThrow(`"${name}" would let`);
@@ -76,7 +79,7 @@ describe('answer_headers of a providers file', () => {
         'www-*',
       ],
     ].filter((entry) => entry !== 'source-*'),
-  )('cannot have %s, which begins a name on which browsers act', (entry) => {
+  )('cannot have %s, a prefix of a header that browsers act on', (entry) => {
     expect(() => load([entry])).toThrow(`acme.answer_headers.0: "${entry}" would let`);
   });
 

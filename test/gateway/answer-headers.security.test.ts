@@ -100,7 +100,7 @@ const ANSWERS = [
 ] as const;
 
 describe.each(ANSWERS)('an answer %s', (_of, url, request, answer) => {
-  test('brings no header on which a browser or a proxy acts', async () => {
+  test('has no header that a browser or a proxy acts on', async () => {
     wire = answer(ACTED_ON);
     const headers = await headersOf(url(), request);
     expect(headers.map(([name]) => name)).toContain('x-presign-request-id');
@@ -120,7 +120,7 @@ test.each([
   ['a provider', () => llm, 'POST\n{}'],
   ['an MCP server', () => mcp, 'POST\n{"jsonrpc":"2.0","id":1,"method":"ping"}'],
 ])(
-  'headers that every API may send pass byte for byte from %s, doubled ones doubled',
+  'headers that every API may send pass byte for byte from %s, and duplicates stay',
   async (_of, url, request) => {
     const lines = [
       ...PASSED.map(([name, value]) => `${name}: ${value}`),
@@ -135,7 +135,7 @@ test.each([
   },
 );
 
-test('the session and the version of an MCP server pass, the session sealed', async () => {
+test('the session and the version of an MCP server pass, with the session sealed', async () => {
   wire = answered(200, JSON_TYPE, RESULT, ['Mcp-Session-Id: s1', 'MCP-Protocol-Version: 2025-11-25']);
   const headers = new Map(await headersOf(mcp, list));
   expect(headers.get('mcp-protocol-version')).toBe('2025-11-25');
@@ -156,7 +156,7 @@ test('the table has headers of every vendor', () => {
   expect(Object.keys(OF_VENDORS).toSorted()).toEqual([...BUILT_IN_PROVIDERS.keys()].toSorted());
 });
 
-test('what the gateway itself sends has its own headers alone', async () => {
+test('answers of the gateway itself have its own headers alone', async () => {
   const own = [
     /^(access-control-.*|content-security-policy|referrer-policy|x-content-type-options|x-presign-.*)$/,
     /^(content-type|content-length|cache-control|date|connection|keep-alive|retry-after|ratelimit.*|vary|allow)$/,

@@ -73,7 +73,7 @@ test.each([301, 302, 303, 307, 308])('a redirect with %i is passed, not followed
 
 test.each([
   400, 401, 402, 403, 404, 405, 409, 413, 415, 418, 422, 429, 451, 500, 501, 502, 503, 504, 529, 599,
-])('an error %i of the provider passes unchanged, with body and headers', async (status) => {
+])("a provider's error %i passes unchanged, with body and headers", async (status) => {
   const body = JSON.stringify({ error: { message: `made upstream: ${status}`, type: 'x' } });
   providers.answer = (_seen, response) => {
     const headers = {
@@ -100,7 +100,7 @@ test.each([
   ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 1, 2, 255])],
   ['identity', Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256))],
 ])(
-  'an answer compressed with %s passes byte for byte, and so does what the holder accepts',
+  'an answer compressed with %s passes byte for byte, and Accept-Encoding passes too',
   async (coding, bytes) => {
     providers.answer = (_seen, response) => {
       response.writeHead(200, { 'content-encoding': coding, 'content-length': bytes.length }).end(bytes);
@@ -160,7 +160,7 @@ test.each([
   ['a 102', PROCESSING],
   ['a 103', HINTS],
   ['one of each', HINTS + CONTINUE + PROCESSING],
-])('informational answers are not taken for the answer: %s', async (_what, interim) => {
+])('informational responses are not taken for the answer: %s', async (_what, interim) => {
   wire = `${interim}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal`;
   const answer = await post(rawUrl);
   expect(answer.statusCode).toBe(200);
@@ -189,22 +189,25 @@ test.each([
   ['304 Not Modified', 123],
   ['204 No Content', 0],
   ['204 No Content', 7],
-])('a %s that states a length of %i leaves its connection to the next calls', async (status, stated) => {
-  staysOpen = true;
-  wire = `HTTP/1.1 ${status}\r\nContent-Length: ${stated}\r\n\r\n`;
-  sockets.clear();
-  for (let i = 0; i < 20; i++) {
-    const answer = await post(rawUrl);
-    expect(answer.statusCode).toBe(Number.parseInt(status, 10));
-    await answer.body.dump();
-  }
-  expect(sockets.size).toBeLessThanOrEqual(1);
-});
+])(
+  'a %s with a content-length of %i leaves its connection usable for the next calls',
+  async (status, stated) => {
+    staysOpen = true;
+    wire = `HTTP/1.1 ${status}\r\nContent-Length: ${stated}\r\n\r\n`;
+    sockets.clear();
+    for (let i = 0; i < 20; i++) {
+      const answer = await post(rawUrl);
+      expect(answer.statusCode).toBe(Number.parseInt(status, 10));
+      await answer.body.dump();
+    }
+    expect(sockets.size).toBeLessThanOrEqual(1);
+  },
+);
 
 test.each([
   ['of a known length', 'Content-Length: 2\r\n'],
   ['that ends with its connection', ''],
-])('the headers of an answer %s reach the holder byte for byte, doubled ones doubled', async (...given) => {
+])('the headers of an answer %s reach the holder byte for byte, and duplicates stay', async (...given) => {
   const length = given[1];
   wire =
     'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nOpenAI-Two: a\r\n' +
@@ -252,7 +255,7 @@ test.each([
     'an unasked upgrade',
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw bytes',
   ],
-])('an answer with %s cannot inject one of its own', async (_what, text) => {
+])('an answer with %s cannot inject a second answer', async (_what, text) => {
   wire = text;
   const got = await exchange(
     new URL(rawUrl).origin,
@@ -263,12 +266,12 @@ test.each([
   expect(got).not.toMatch(/^HTTP\/1\.1 101/);
 });
 
-test('an answer that its provider ends by closing arrives whole', async () => {
+test('an answer that its provider ends by closing arrives complete', async () => {
   wire = 'HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nuntil the end';
   expect(await (await post(rawUrl)).body.text()).toBe('until the end');
 });
 
-test('a body the holder sends with GET arrives', async () => {
+test('a body that the holder sends with GET reaches the provider', async () => {
   const target = new URL(getUrl).pathname;
   const text = await exchange(
     new URL(getUrl).origin,
@@ -291,7 +294,7 @@ test.each([
   ],
   ['and is empty', `${TEXT_STREAM}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
 ])(
-  'an answer without a length that arrives %s reaches the holder in chunks, and its connection serves on',
+  'an answer without a length that arrives %s reaches the holder in chunks, and its connection stays usable',
   async (_how, text) => {
     wire = text;
     const both = readAnswers(await exchange(new URL(rawUrl).origin, streamed('1.1').repeat(2), 2));
@@ -304,7 +307,7 @@ test.each([
   },
 );
 
-test('an answer without a length reaches a holder of HTTP/1.0 as it is, and ends with its connection', async () => {
+test('an answer without a length reaches an HTTP/1.0 client unchunked, and ends with its connection', async () => {
   wire = `${TEXT_STREAM}\r\n${EVENTS}`;
   const got = await exchange(new URL(rawUrl).origin, streamed('1.0'));
   const [head = '', body] = got.split(/\r\n\r\n(.*)/s);

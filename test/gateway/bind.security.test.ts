@@ -41,7 +41,7 @@ async function call(url: string, headers: Headers = {}, method: 'POST' | 'GET' |
 }
 
 describe('bind.origins', () => {
-  test('a page of one of the origins may call, and its browser lets it read the answer', async () => {
+  test('a page of a listed origin may call, and its browser lets it read the answer', async () => {
     const url = await issue({ origins: ['http://localhost:3000', APP] });
     const answer = await call(url, { origin: APP });
     expect(answer).toMatchObject({ status: 200, code: 'sent', allows: APP, vary: 'origin' });
@@ -72,7 +72,7 @@ describe('bind.origins', () => {
     expect(providers.seen).toHaveLength(0);
   });
 
-  test('a preflight allows one of the origins alone', async () => {
+  test('a preflight allows only a listed origin', async () => {
     const url = await issue({ origins: [APP] });
     const asking = {
       'access-control-request-method': 'POST',
@@ -91,7 +91,7 @@ describe('bind.origins', () => {
     });
   });
 
-  test('holds for the status of a URL, too', async () => {
+  test('also protects the status of a URL', async () => {
     const url = await issue({ origins: [APP] });
     const status = url.slice(0, url.indexOf('/v1/'));
     expect(await call(status, {}, 'GET')).toMatchObject({ code: 'origin_not_allowed' });
@@ -102,7 +102,7 @@ describe('bind.origins', () => {
 describe('bind.ip_ranges', () => {
   const at = (url: string) => url.replace(alone, behind);
 
-  test('the address of the connection counts where no proxy is trusted, whatever headers say', async () => {
+  test('without a trusted proxy the address of the connection counts, whatever headers say', async () => {
     const [here, there] = [
       await issue({ ip_ranges: ['127.0.0.0/8'] }),
       await issue({ ip_ranges: ['192.0.2.7'] }),
@@ -144,7 +144,7 @@ describe('bind.ip_ranges', () => {
     );
   });
 
-  test('ranges of IPv6 and IPv4 do not stand for each other', async () => {
+  test('ranges of IPv6 and IPv4 do not match each other', async () => {
     const from = async (ranges: string[], address: string) =>
       (await call(at(await issue({ ip_ranges: ranges })), { 'x-forwarded-for': address })).code;
     expect(await from(['2001:db8::/32'], '2001:db8:1::7')).toBe('sent');
@@ -156,7 +156,7 @@ describe('bind.ip_ranges', () => {
     expect(await from(['0.0.0.0/0'], '2001:db8::7')).toBe('address_not_allowed');
   });
 
-  test('both conditions must hold', async () => {
+  test('both conditions must be met', async () => {
     const url = await issue({ origins: [APP], ip_ranges: ['127.0.0.1'] });
     expect((await call(url, { origin: APP })).code).toBe('sent');
     expect((await call(url)).code).toBe('origin_not_allowed');
@@ -165,7 +165,7 @@ describe('bind.ip_ranges', () => {
   });
 });
 
-test('a bundle is bound with all its URLs and its document', async () => {
+test("a bundle's bindings apply to all its URLs and its document", async () => {
   const servers = [{ name: 'a', url: `${providers.url}/mcp`, transport: 'http' }];
   const { bundle_url: bundle, servers: urls } = await stack.issueMcp({ servers, bind: { origins: [APP] } });
   const url = (urls.a as { url: string }).url;
@@ -180,7 +180,7 @@ test('a bundle is bound with all its URLs and its document', async () => {
   expect(await call(bundle, { origin: APP }, 'GET')).toMatchObject({ status: 200, allows: APP });
 });
 
-test('wrong bindings are refused by their place', async () => {
+test('invalid bindings are refused with their position', async () => {
   for (const [bind, param] of [
     [{}, 'bind'],
     [[], 'bind'],

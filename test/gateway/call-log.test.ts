@@ -81,7 +81,7 @@ const ofUrl = (url: string) => {
   return { grant: jti, session: sub };
 };
 
-test('the line of a call under a spend limit has who, what, how it ended, what it cost and how long it took', async () => {
+test('the line of a call under a spend limit says who called what, how it ended, what it cost and how long it took', async () => {
   answer = OK;
   const virtual_key = await addVirtualKey(stack, account);
   const url = await issue({ cost_limit: 1_000_000, virtual_key, client_api_key: null });
@@ -153,7 +153,7 @@ describe('one line is logged for a call that', () => {
     [`a text of the holder ${randomUUID()}`, 'model'],
     [`m-${randomUUID()}${randomUUID()}`, 'model'],
   ])(
-    'has a model without a price: its name is shown only if it is short and plain (%j)',
+    'has a model without a price: the line has the name only if it is short and plain (%j)',
     async (model, unbounded) => {
       const sent = await send(
         await issue({ cost_limit: 1_000_000 }),
@@ -166,7 +166,7 @@ describe('one line is logged for a call that', () => {
     },
   );
 
-  test('has expired: the line has its grant, and its account once a call has passed', async () => {
+  test('has expired: the line has its grant, and its account if a call has passed before', async () => {
     answer = OK;
     // On a busy machine a URL may expire before its first call.
     const url = await eventually(async () => {
@@ -215,7 +215,7 @@ describe('one line is logged for a call that', () => {
     });
   });
 
-  test('asks what a URL allows, or for a bundle, or a tool of it', async () => {
+  test('requests the status of a URL, a bundle document, or a bundle tool', async () => {
     answer = (_seen, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} }));
@@ -268,7 +268,7 @@ describe('one line is logged for a call that', () => {
   });
 });
 
-test('a gateway whose clock is 90 s slow says of each refused call that its token was issued in the future', async () => {
+test('a gateway whose clock is 90 s slow logs that the token of each refused call was issued in the future', async () => {
   const slow = await stack.addGateway({ now: () => Date.now() - 90_000 });
   const url = await issue();
   const sent = await send(url.replace(stack.gatewayUrls[0] ?? '', slow));
@@ -278,7 +278,7 @@ test('a gateway whose clock is 90 s slow says of each refused call that its toke
   });
 });
 
-test('a stranger who asks for garbage fills no disk, and what is not logged is counted', async () => {
+test('garbage requests cannot fill the disk with logs, and unlogged requests are counted', async () => {
   const mark = `mark${randomBytes(12).toString('hex')}`;
   const url = await issue({ max_uses: 1 });
   answer = OK;

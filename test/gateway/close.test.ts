@@ -60,7 +60,7 @@ test('a closing gateway refuses new connections, lets streams end, and settles t
   );
 });
 
-test('a closing gateway reads on for holders who have left, and settles with what came', async () => {
+test('a closing gateway keeps reading for holders who have left, and settles with the usage it read', async () => {
   const answer = await begin();
   answer.body.destroy();
   answer.body.on('error', () => {});
@@ -71,7 +71,7 @@ test('a closing gateway reads on for holders who have left, and settles with wha
   expect(await ledgerRows(1)).toMatchObject([{ status: 200, uses: 1 }]);
 });
 
-test('streams that outlast the grace are cut and settled all the same', async () => {
+test('streams that exceed the grace period are cut and still settled', async () => {
   const answer = await begin();
   const broken = expect(answer.body.text()).rejects.toThrow();
   await stack.gateways[0]?.close({ graceMs: 200 });
@@ -79,7 +79,7 @@ test('streams that outlast the grace are cut and settled all the same', async ()
   expect(await ledgerRows(1)).toMatchObject([{ status: 200, uses: 1, outcome: 'settled' }]);
 });
 
-test('closing twice is closing once', async () => {
+test('closing twice equals closing once', async () => {
   const answer = await begin();
   const [gateway] = stack.gateways;
   const closings = [gateway?.close(), gateway?.close()];

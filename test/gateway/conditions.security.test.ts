@@ -47,7 +47,7 @@ describe('max_body_bytes', () => {
     ['that is metered', {}, {}],
     ['that a config changes', {}, { config: { model: 'small' } }],
     ['whose fields are checked', { allowed_fields: ['m'] }, {}],
-  ])('a body %s passes with so many bytes, and not with one more', async (_what, more, ask) => {
+  ])('a body %s passes at exactly the maximum, and not with one byte more', async (_what, more, ask) => {
     const url = await issue({ max_body_bytes: 1_000, ...more }, ask);
     for (const [bytes, code] of [
       [1_000, 'sent'],
@@ -76,7 +76,7 @@ describe('max_body_bytes', () => {
     expect((await post(url, chunked(Buffer.alloc(101, '-')), headers)).code).toBe('body_too_large');
   });
 
-  test('the decoded size of a coded body counts, and that of its coding', async () => {
+  test('the decoded size of a compressed body counts, and its compressed size too', async () => {
     for (const more of [{}, { config: { model: 'small' } }]) {
       const url = await issue({ max_body_bytes: 1_000 }, more);
       const codings = [
@@ -100,7 +100,7 @@ describe('max_body_bytes', () => {
     }
   });
 
-  test('nothing more of a body is waited for once it is too large', async () => {
+  test('the gateway reads no more of a body that is too large', async () => {
     const url = await issue({ max_body_bytes: 10 }, { max_uses: 1 });
     async function* endless() {
       for (;;) yield Buffer.alloc(16_384, ' ');
@@ -123,7 +123,7 @@ describe('allowed_fields', () => {
     return post(url ?? (await issue({ allowed_fields: allowed })), text, headers);
   };
 
-  test('the fields that are named pass, in any order and with any value', async () => {
+  test('listed fields pass, in any order and with any value', async () => {
     for (const body of [
       {},
       { model: 'm', messages: [{ role: 'user', tools: [], temperature: 1 }] },
@@ -144,7 +144,7 @@ describe('allowed_fields', () => {
     ['a name of the prototype', '{"toString":1}', 'toString'],
     ['no name', '{"":1}', ''],
     ['a field that is null', '{"tools":null}', 'tools'],
-  ])('%s is refused by its name', async (_what, body, field) => {
+  ])('%s is refused by name', async (_what, body, field) => {
     const { status, code, text } = await outcome(body);
     expect({ status, code }).toEqual({ status: 403, code: 'field_not_allowed' });
     expect(JSON.parse(text).error).toMatchObject({ param: field, allowed });
@@ -176,7 +176,7 @@ describe('allowed_fields', () => {
     }
   });
 
-  test('a coded body is decoded first, and goes out as it was read', async () => {
+  test('a compressed body is decoded first, and is sent decoded', async () => {
     const url = await issue({ allowed_fields: allowed });
     const send = (body: object) => post(url, gzipSync(JSON.stringify(body)), { 'content-encoding': 'gzip' });
     expect((await send({ tools: [] })).code).toBe('field_not_allowed');
@@ -185,7 +185,7 @@ describe('allowed_fields', () => {
     expect(lastBody()).toBe('{"model":"m"}');
   });
 
-  test('a config adds fields that the holder may not', async () => {
+  test('a config may add fields that the holder may not', async () => {
     const url = await issue({ allowed_fields: ['messages'] }, { config: { model: 'm', max_tokens: 5 } });
     expect((await outcome({ messages: [] }, {}, url)).code).toBe('sent');
     expect(JSON.parse(lastBody())).toEqual({ messages: [], model: 'm', max_completion_tokens: 5 });
@@ -198,7 +198,7 @@ describe('allowed_fields', () => {
     expect((await outcome({ a: 1 }, {}, url)).code).toBe('field_not_allowed');
   });
 
-  test('holds for a large body, which a worker reads, and costs no use', async () => {
+  test('applies to a large body, which a worker reads, and a refusal costs no use', async () => {
     const url = await issue({ allowed_fields: allowed }, { max_uses: 1 });
     const messages = [{ role: 'user', content: 'x'.repeat(3_000_000) }];
     for (let i = 0; i < 3; i++)
@@ -214,7 +214,7 @@ describe('a URL with conditions', () => {
     return { token, claims: llmClaims.parse(verified.ok && verified.claims) };
   };
 
-  test('names them in its token, and a gateway that does not know one of them refuses it', async () => {
+  test('has them in its token, and a gateway that does not know one of them refuses the token', async () => {
     const url = await issue({ allowed_fields: ['a'], max_body_bytes: 10, tokens_per_minute: 1_000 });
     const { token, claims } = claimsOf(url);
     expect(claims.crt).toEqual(['tokens_per_minute', 'max_body_bytes', 'allowed_fields']);
@@ -227,7 +227,7 @@ describe('a URL with conditions', () => {
       expect((await post(withClaims(changed), '{"a":1}')).code).toBe('token_invalid');
   });
 
-  test('every gateway knows them, from a seed, from Redis and from Postgres', async () => {
+  test('has them enforced by every gateway, from a seed, from Redis and from Postgres', async () => {
     const at = (url: string, gateway: number) =>
       url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[gateway] ?? '');
     for (const isSeeded of [true, false]) {

@@ -104,7 +104,7 @@ test.each([
     { model: 'other', p: 0.9, max_tokens: 99, messages: [] },
     { model: 'command-x', p: 0.5, max_tokens: 7, messages: [] },
   ],
-])('%s: what the config says is sent, whatever the holder says', async (_what, ask, sent, arrived) => {
+])('%s: the config overrides the body', async (_what, ask, sent, arrived) => {
   // Gemini's URL cannot end in a pattern: its first path is one that can be called.
   const first = ask.path.includes('*') ? [ask.path.replace('*', 'any'), ask.path] : ask.path;
   const answer = await send(await urlOf({ ...ask, path: first }), JSON.stringify(sent));
@@ -113,7 +113,7 @@ test.each([
   expect(providers.seen[0]?.headers['content-length']).toBe(String(providers.seen[0]?.body.length));
 });
 
-test('a model in the path is written there before the path is matched', async () => {
+test('a config writes its model into the path before the path is matched', async () => {
   const path = '/v1beta/models/gemini-mine:generateContent';
   const url = await urlOf({ ...CHAT, provider: 'google', path, config: { model: 'gemini-mine' } });
   for (const asked of ['gemini-mine', 'gemini-expensive', 'x%2e%2e']) {
@@ -131,7 +131,7 @@ test('a model in the path is written there before the path is matched', async ()
   expect(JSON.parse(String(providers.seen[0]?.body))).toEqual({ contents: [], model: 'models/gemini-mine' });
 });
 
-test('a multipart form is 415 where a config or a cost_limit must act on it, and the message says so', async () => {
+test('a multipart form is 415 if a config or a cost_limit must act on it, and the message says so', async () => {
   const headers = { 'content-type': 'multipart/form-data; boundary=b' };
   const form = '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n';
   for (const limit of [{ config: { model: 'm' } }, { cost_limit: 1_000 }]) {
@@ -141,7 +141,7 @@ test('a multipart form is 415 where a config or a cost_limit must act on it, and
 });
 
 test.each(['[]', '[{"model":"a"}]', '"text"', '1', 'null', 'true'])(
-  'a body that is %s is no JSON object: 415',
+  'a body that is %s is not a JSON object: 415',
   async (body) => {
     expect(await refusal(body)).toEqual([415, 'unsupported_media_type', null]);
   },
@@ -179,11 +179,11 @@ test.each([
   ['Metadata', '{"Metadata":{}}'],
   ['metadata.Team', '{"metadata":{"Team":"b"}}'],
   ['metadata.of.Unit', '{"metadata":{"of":{"Unit":"c"}}}'],
-])('a body whose key %j is ambiguous is refused and the key named', async (key, body) => {
+])('a body with the ambiguous key %j is refused, and the error names the key', async (key, body) => {
   expect(await refusal(body)).toEqual([400, 'invalid_request', key]);
 });
 
-test('names that are the holder’s own may have any case', async () => {
+test('names chosen by the holder may have any case', async () => {
   const body = {
     messages: [{ role: 'user', content: '{"model":1,"model":2}' }],
     tools: [
@@ -201,12 +201,12 @@ test('names that are the holder’s own may have any case', async () => {
   });
 });
 
-test('identity is no compression', async () => {
+test('the coding identity is not a compression', async () => {
   expect((await send(chat, '{}', { 'content-encoding': 'Identity' })).statusCode).toBe(200);
 });
 
 test.each(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'])(
-  'a field named %s is but a field',
+  'a field named %s is an ordinary field',
   async (name) => {
     const body = `{"${name}":{"polluted":true,"isAdmin":true},"messages":[]}`;
     expect((await send(chat, body)).statusCode).toBe(200);
@@ -217,12 +217,12 @@ test.each(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'
   },
 );
 
-test('a body nested too deeply to be written is refused, not a fault', async () => {
+test('a body nested too deeply is refused, and causes no internal error', async () => {
   const body = `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   expect(await refusal(body)).toEqual([400, 'invalid_json', null]);
 });
 
-test('text survives being read and written: every plane, escapes, lone surrogates', async () => {
+test('text is unchanged after parsing and writing: every plane, escapes, lone surrogates', async () => {
   const content = 'é € 😀 \u2028 \u0000 \ud800 "\\/';
   await send(chat, JSON.stringify({ content }));
   expect((JSON.parse(String(providers.seen[0]?.body)) as { content: string }).content).toBe(content);
@@ -239,7 +239,7 @@ test('a body of exactly 16 MiB passes, and one byte more is too large', async ()
   expect(providers.seen).toHaveLength(0);
 });
 
-test('a body in chunks that grows too large is answered 413 while it is still being sent', async () => {
+test('a body in chunks that grows too large gets 413 while it is still being sent', async () => {
   const socket = await openSocket(new URL(chat).origin);
   socket.on('error', () => {});
   let text = '';
@@ -265,7 +265,7 @@ test('a body in chunks that grows too large is answered 413 while it is still be
   expect(providers.seen).toHaveLength(0);
 });
 
-test('a holder who leaves while a body is read has used nothing', async () => {
+test('a holder who disconnects while a body is read uses nothing', async () => {
   const url = await urlOf({ ...CHAT, max_uses: 1, config: { model: 'gpt-x' } });
   const socket = await openSocket(new URL(url).origin);
   socket.write(`POST ${new URL(url).pathname} HTTP/1.1\r\nHost: g\r\nContent-Length: 100\r\n\r\n{"half":`);
@@ -277,7 +277,7 @@ test('a holder who leaves while a body is read has used nothing', async () => {
   expect(faults).toBe(0);
 });
 
-test('without a config a body is not looked at: its bytes arrive as they are', async () => {
+test('without a config a body is not parsed: its bytes arrive unchanged', async () => {
   const bodies = [
     'not json',
     '{"model":"a","model":"b","Model":"c"}',
@@ -293,7 +293,7 @@ test('without a config a body is not looked at: its bytes arrive as they are', a
   }
 });
 
-test('a call without a body gets none', async () => {
+test('a call without a body is sent without one', async () => {
   const answer = await request(chat, { method: 'POST' });
   expect(answer.statusCode).toBe(200);
   expect(providers.seen[0]?.body).toHaveLength(0);
