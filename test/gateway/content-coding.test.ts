@@ -54,7 +54,7 @@ const codings: [string, (text: string) => Buffer][] = [
 ];
 
 test.each(codings)(
-  'where a body must be read, %s is undone and what was read is sent',
+  '%s is decoded if a body must be read, and the body is sent decoded',
   async (coding, code) => {
     expect((await send(configured, code(TEXT), coding)).status).toBe(200);
     expect((await send(await urlOf({ cost_limit: 1_000_000 }), code(TEXT), coding)).status).toBe(200);
@@ -69,26 +69,23 @@ test.each(codings)(
   },
 );
 
-test.each(codings)('where none must be read, %s passes as it came', async (coding, code) => {
+test.each(codings)('%s passes unchanged if no body must be read', async (coding, code) => {
   expect((await send(plain, code(TEXT), coding)).status).toBe(200);
   expect(providers.seen[0]?.body).toEqual(code(TEXT));
   expect(providers.seen[0]?.headers['content-encoding']).toBe(coding);
 });
 
-test.each(codings)(
-  '%s makes a call no cheaper: it holds what it would hold uncompressed',
-  async (coding, code) => {
-    const long = JSON.stringify({ ...ASK, messages: [{ role: 'user', content: 'a '.repeat(MIB) }] });
-    const { status, error } = await send(limited, long, 'identity');
-    expect([status, error?.code]).toEqual([402, 'cost_limit_too_low']);
-    const coded = await send(limited, code(long), coding);
-    expect([coded.status, coded.error?.needed]).toEqual([402, error?.needed]);
-    expect(providers.seen).toHaveLength(0);
-  },
-);
+test.each(codings)('%s makes a call no cheaper: it holds the same as uncompressed', async (coding, code) => {
+  const long = JSON.stringify({ ...ASK, messages: [{ role: 'user', content: 'a '.repeat(MIB) }] });
+  const { status, error } = await send(limited, long, 'identity');
+  expect([status, error?.code]).toEqual([402, 'cost_limit_too_low']);
+  const coded = await send(limited, code(long), coding);
+  expect([coded.status, coded.error?.needed]).toEqual([402, error?.needed]);
+  expect(providers.seen).toHaveLength(0);
+});
 
 test.each(['compress', 'x', 'gzip, gzip', 'gzip, identity', 'identity, gzip', 'aes128gcm', 'gzip;q=1'])(
-  'coded as "%s" a body that must be read is refused: 415',
+  'a body coded as "%s" that must be read is refused: 415',
   async (coding) => {
     const { status, error } = await send(configured, zlib.gzipSync(zlib.gzipSync(TEXT)), coding);
     expect([status, error?.code, error?.param]).toEqual([415, 'unsupported_media_type', 'Content-Encoding']);
@@ -112,7 +109,7 @@ test.each<[string, string, Buffer]>([
   expect(providers.seen).toHaveLength(0);
 });
 
-test('what a body decodes to is judged like any other', async () => {
+test('a decoded body is judged like any other', async () => {
   const twice = TEXT.replace('{', '{"model":"dear",');
   expect((await send(configured, zlib.gzipSync(twice), 'gzip')).error?.param).toBe('model');
   expect((await send(configured, zlib.gzipSync('['), 'gzip')).error?.code).toBe('invalid_json');
@@ -120,7 +117,7 @@ test('what a body decodes to is judged like any other', async () => {
   expect(providers.seen).toHaveLength(0);
 });
 
-test('a body of several gzip members is all of them', async () => {
+test('a body of several gzip members is decoded to all of them', async () => {
   const parts = [TEXT.slice(0, 9), TEXT.slice(9)].map((part) => zlib.gzipSync(part));
   expect((await send(configured, Buffer.concat(parts), 'gzip')).status).toBe(200);
   expect(JSON.parse(String(providers.seen[0]?.body))).toMatchObject({ messages: ASK.messages });
@@ -153,7 +150,7 @@ test.each<[string, () => zlib.Gzip | zlib.BrotliCompress | zlib.Deflate]>([
   expect(providers.seen).toHaveLength(0);
 });
 
-test('a body that goes on for ever and decodes to nothing is answered 413', async () => {
+test('an endless body that decodes to nothing gets 413', async () => {
   const empty = Buffer.concat(Array.from({ length: 4_096 }, () => zlib.gzipSync('')));
   const endless = Readable.from(
     (function* () {

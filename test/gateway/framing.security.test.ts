@@ -131,7 +131,7 @@ const REFUSED: [string, () => string][] = [
   ['CONNECT', () => 'CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: g\r\n\r\n'],
 ];
 
-test.each(REFUSED)('a request with %s is refused, and the provider hears nothing', async (_what, request) => {
+test.each(REFUSED)('a request with %s is refused, and the provider gets nothing', async (_what, request) => {
   const statuses = await answersTo(request());
   expect(statuses.filter((status) => status < 400)).toEqual([]);
   expect(requestLines()).toEqual([]);
@@ -202,13 +202,13 @@ test.each([
   ['a bare line feed after the size', `2\n{}\r\n0\r\n\r\n`],
   ['more bytes than its size', `2\r\n{}}}\r\n0\r\n\r\n`],
   ['a bare line feed in its extension', `2;a\n\r\n{}\r\n0\r\n\r\n`],
-])('a chunk with %s breaks the call off: the provider never gets a whole request', async (_what, body) => {
+])('a chunk with %s aborts the call: the provider never gets a whole request', async (_what, body) => {
   const statuses = await answersTo(post(['Transfer-Encoding: chunked'], body));
   expect(statuses.filter((status) => status < 400)).toEqual([]);
   expect(await wholeRequests()).toEqual([]);
 });
 
-test('two requests in one packet are two calls, each judged by itself', async () => {
+test('two requests in one packet are two calls, each judged separately', async () => {
   const first = post(['Content-Length: 2'], '{}').replace('Connection: close\r\n', '');
   const statuses = await answersTo(first + SMUGGLED + post(['Content-Length: 2'], '[]'), 3);
   expect(statuses).toEqual([200, 404, 200]);
@@ -218,7 +218,7 @@ test('two requests in one packet are two calls, each judged by itself', async ()
   ]);
 });
 
-test('a call over HTTP/1.0 is served and its connection closed', async () => {
+test('a call over HTTP/1.0 is served, and its connection is closed', async () => {
   for (const host of ['Host: g\r\n', '']) {
     received.length = 0;
     const statuses = await answersTo(`POST ${path} HTTP/1.0\r\n${host}Content-Length: 2\r\n\r\n{}`);
@@ -227,7 +227,7 @@ test('a call over HTTP/1.0 is served and its connection closed', async () => {
   }
 });
 
-test('what follows a call over HTTP/1.0 is no second call', async () => {
+test('bytes after a call over HTTP/1.0 are not a second call', async () => {
   await answersTo(`POST ${path} HTTP/1.0\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}${SMUGGLED}`);
   await wholeRequests();
   expect(requestLines().filter((line) => line.startsWith('DELETE'))).toEqual([]);
@@ -237,12 +237,12 @@ test.each([
   ['shorter than its length', ['Content-Length: 10'], '{}'],
   ['far shorter than its length', ['Content-Length: 1000000'], '{}'],
   ['in chunks without the last', ['Transfer-Encoding: chunked'], '2\r\n{}\r\n'],
-])('a body %s, of a holder who leaves, never arrives as whole', async (_what, lines, body) => {
+])('a body %s, of a holder who disconnects, never arrives as complete', async (_what, lines, body) => {
   expect(await answersTo(post(lines, body), 0)).toEqual([]);
   expect(await wholeRequests()).toEqual([]);
 });
 
-test('half a body that a config must act on is not taken for a whole one', async () => {
+test('half a body that a config must act on is not treated as complete', async () => {
   const ask = {
     provider: 'openai',
     path: '/v1/chat/completions',

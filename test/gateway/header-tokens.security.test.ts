@@ -50,7 +50,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const codeOf = (answer: Response) => answer.headers.get('x-presign-code');
 
 describe('a token in Authorization', () => {
-  test('is as good as one in the URL, and both share the uses', async () => {
+  test('equals a token in the URL, and both share the uses', async () => {
     const { url, token, bare } = await issue({ max_uses: 3 });
     expect((await post(bare, { headers: bearer(token) })).headers.get('x-presign-uses-remaining')).toBe('2');
     expect((await post(url)).headers.get('x-presign-uses-remaining')).toBe('1');
@@ -70,13 +70,13 @@ describe('a token in Authorization', () => {
     expect(all.filter((text) => text.includes(token.slice(20, 60)))).toEqual([]);
   });
 
-  test('in a URL counts before one in Authorization', async () => {
+  test('is ignored if the URL has a token', async () => {
     const [one, other] = [await issue({ max_uses: 1 }), await issue()];
     expect((await post(one.url, { headers: bearer(other.token) })).status).toBe(200);
     expect(codeOf(await post(one.url, { headers: bearer(other.token) }))).toBe('uses_exhausted');
   });
 
-  test('gets from GET /llm what its URL has left', async () => {
+  test('shows what its URL has left at GET /llm', async () => {
     const { token } = await issue({ max_uses: 7 });
     const at = `${stack.gatewayUrls[0]}/llm`;
     expect(await (await fetch(at, { headers: bearer(token) })).json()).toMatchObject({ max_uses: 7 });
@@ -84,7 +84,7 @@ describe('a token in Authorization', () => {
     expect(codeOf(await fetch(at, { method: 'PUT' }))).toBe('method_not_supported');
   });
 
-  test('of an official SDK is what it calls the key', async () => {
+  test('can be set as the API key of an official SDK', async () => {
     const openai = await issue();
     const client = new OpenAI({ baseURL: openai.bare.replace(/\/chat.*/, ''), apiKey: openai.token });
     const messages = [{ role: 'user' as const, content: 'Hi' }];
@@ -101,7 +101,7 @@ describe('a token in Authorization', () => {
   });
 });
 
-test('a cache on the way gives an answer to no other token, even where the provider lets all share it', async () => {
+test('a cache in between gives an answer to no other token, even if the provider allows shared caching', async () => {
   const { url, token, bare } = await issue({ method: 'GET', path: '/v1/models' });
   const passed = await fetch(bare, { headers: bearer(token) });
   expect([passed.status, passed.headers.get('cache-control')]).toEqual([200, 'public, max-age=60']);
@@ -156,7 +156,7 @@ test.each(FAULTS)('a call with %s is refused: %s', async (_what, code, ask) => {
   expect(upstream.seen.length).toBe(before);
 });
 
-test('a revoked or expired URL is so with its token in a header, too', async () => {
+test('a revoked or expired URL is also refused with its token in a header', async () => {
   const { token, bare, session } = await issue();
   await send(stack, { method: 'DELETE', path: `/v1/sessions/${session}` });
   expect(codeOf(await post(bare, { headers: bearer(token) }))).toBe('grant_revoked');
@@ -165,7 +165,7 @@ test('a revoked or expired URL is so with its token in a header, too', async () 
   expect(codeOf(await post(short.bare, { headers: bearer(short.token) }))).toBe('token_expired');
 });
 
-test('a URL that is bound to an origin is so with its token in a header, too', async () => {
+test('a URL bound to an origin is also bound with its token in a header', async () => {
   const { token, bare } = await issue({ bind: { origins: ['https://app.example.com'] } });
   const from = (origin: string) => post(bare, { headers: { ...bearer(token), origin } });
   const passed = await from('https://app.example.com');

@@ -72,7 +72,7 @@ async function stall(bytes: number): Promise<Socket> {
 const allIsFree = () =>
   eventually(async () => ((await send(ALL)).is === 200 ? true : undefined)).catch(() => false);
 
-test('beyond what is held a large body is answered 503 overloaded, and a small one passes', async () => {
+test('beyond the memory for bodies a large body gets 503 overloaded, and a small one passes', async () => {
   const once = await issue({ max_uses: 1 });
   const stalled: Socket[] = [];
   let isFull = false;
@@ -213,14 +213,14 @@ const spent = () =>
     return once;
   });
 
-test.each(ends)('a call %s gives back what it held, and no more', async (_what, end, is) => {
+test.each(ends)('a call %s releases the memory that it reserved, and no more', async (_what, end, is) => {
   for (let i = 0; i < MANY; i++) expect(await end()).toBe(is);
   providers.answer = OK;
   expect(await allIsFree()).toBe(true);
   expect((await send(TOO_MUCH)).is).toBe('overloaded');
 });
 
-test('a large body that has been sent makes room for others, though its answer goes on', async () => {
+test('a large body that was sent makes room for others, although its answer continues', async () => {
   const open: ServerResponse[] = [];
   providers.answer = (_seen, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 0\n\n');

@@ -57,7 +57,7 @@ async function urls(): Promise<[kind: string, url: string, token: string][]> {
   ];
 }
 
-describe('who gets a page', () => {
+describe('content negotiation of the status page', () => {
   const PROGRAMS = [
     undefined,
     '*/*',
@@ -96,7 +96,7 @@ describe('who gets a page', () => {
     },
   );
 
-  test('the stream that an MCP client opens reaches its server, and so does a POST of a browser', async () => {
+  test('a stream of an MCP client reaches its server, and so does a POST of a browser', async () => {
     const url = urlOf(await issueMcp(), 'files');
     const before = mcp.arrived.length;
     await open(url, 'text/html');
@@ -114,7 +114,7 @@ describe('who gets a page', () => {
     expect(stream.headers['content-type']).not.toContain('html');
   });
 
-  test('a format of a bundle is JSON in a browser, too', async () => {
+  test('a bundle format is JSON in a browser, too', async () => {
     const { bundle_url: url } = await issueMcp();
     const { headers, text } = await open(`${url}?format=cursor`, BROWSER);
     expect(headers['content-type']).toBe('application/json');
@@ -122,7 +122,7 @@ describe('who gets a page', () => {
   });
 });
 
-describe('a browser that opens a URL as it was issued', () => {
+describe('a browser that opens an issued URL', () => {
   test.each([PATH, `${PATH}?a=1`, `${PATH}/`, '/v1/models', '/', '/a//b', '/%00%0d%0a'])(
     'gets the page of the URL at %s',
     async (path) => {
@@ -143,7 +143,7 @@ describe('a browser that opens a URL as it was issued', () => {
     expect(providers.seen.length).toBe(before + 1);
   });
 
-  test('and a program that sends GET is refused as before', async () => {
+  test('does not change the refusal of a program that sends GET', async () => {
     const answer = await open(await issueWhole(), 'application/json, text/html');
     expect([answer.status, answer.headers['x-presign-code']]).toEqual([403, 'method_not_allowed']);
     expect(answer.headers['content-type']).toBe('application/json');
@@ -184,7 +184,7 @@ describe('the page', () => {
     }
   });
 
-  test('has no token and no secret in it', async () => {
+  test('contains no token and no secret', async () => {
     for (const [kind, url, token] of await urls()) {
       const { text } = await open(url, BROWSER);
       expect(text, kind).not.toContain(token);
@@ -192,7 +192,7 @@ describe('the page', () => {
     }
   });
 
-  test('says what is allowed, what is left and when it ends, and costs no use', async () => {
+  test('says what is allowed, what is left and when the URL ends, and costs no use', async () => {
     const url = await issue({
       max_uses: 3,
       cost_limit: 50_000,
@@ -218,7 +218,7 @@ describe('the page', () => {
     expect(textIn((await open(url, BROWSER)).text)).toContain('2 of 3 left');
   });
 
-  test('says its conditions in words', async () => {
+  test('states its conditions in words', async () => {
     const url = await issue({
       ...{
         max_body_bytes: 2_000,
@@ -236,13 +236,13 @@ describe('the page', () => {
   test.each([
     ['openai', PATH, '"model":"gpt-5.4-mini"'],
     ['anthropic', '/v1/messages', '"model":"claude-haiku-4-5"'],
-  ])('of %s for any model has a program with a real one', async (provider, path, model) => {
+  ])('of %s for any model has a program with a real model', async (provider, path, model) => {
     const url = (await issueWhole({ provider, path })).replace(path, '');
     const [curl] = codesIn((await open(url, BROWSER)).text);
     expect(curl).toContain(model);
   });
 
-  test('of a bundle and of its server share what is left', async () => {
+  test('of a bundle and of its server show the same remaining limits', async () => {
     const bundle = await issueMcp({ max_uses: 5 });
     for (const url of [bundle.bundle_url, urlOf(bundle, 'files')])
       expect(textIn((await open(url, BROWSER)).text)).toContain('5 of 5 left');
@@ -252,7 +252,7 @@ describe('the page', () => {
   });
 });
 
-describe('text of others', () => {
+describe('text of other people', () => {
   test('is escaped: names of models, servers and tools', async () => {
     const models = await issue({
       models: [HOSTILE],
@@ -271,7 +271,7 @@ describe('text of others', () => {
     expect((await open(models, BROWSER)).text).not.toMatch(/own-(note|user)/);
   });
 
-  test('runs no command of a reader who pastes an example', async () => {
+  test('runs no command when a reader pastes an example', async () => {
     const model = `';echo${'$'}(id);'x`;
     const [curl = ''] = codesIn((await open(await issue({ models: [model] }), BROWSER)).text);
     const script = `curl() { printf '%s\\n' "$@"; }\n${curl}`;
@@ -302,7 +302,7 @@ describe('a refused URL', () => {
     expect(textIn(page.text)).toContain(code);
   }
 
-  test('is refused in a page with the same status and code as in JSON', async () => {
+  test('is refused on a page with the status and code of the JSON', async () => {
     for (const path of ['', PATH])
       await expectRefused(`${stack.gatewayUrls[0]}/llm/t/v4.public.none${path}`, 'token_invalid');
     await expectRefused(`${stack.gatewayUrls[0]}/mcp/bundle/v4.public.none`, 'token_invalid');
@@ -316,7 +316,7 @@ describe('a refused URL', () => {
     await expectRefused(bundle.bundle_url, 'token_expired');
   });
 
-  test('of an MCP server is never 401, so that no client starts a login', async () => {
+  test('of an MCP server never gets 401, so that no client starts a login', async () => {
     const url = urlOf(await issueMcp({ expires_in: 600 }), 'files');
     aheadMs = 700_000;
     expect((await open(url, BROWSER)).status).toBe(403);
@@ -324,11 +324,11 @@ describe('a refused URL', () => {
     expect((await open(other, BROWSER)).status).toBe(403);
   });
 
-  test('bound to pages of an origin, it has none for a browser that opens it', async () => {
+  test('that is bound to an origin has no page for a browser that opens it', async () => {
     await expectRefused(await issue({ bind: { origins: ['https://app.example'] } }), 'origin_not_allowed');
   });
 
-  test('shows no page without end: pages count as all free requests do', async () => {
+  test('cannot show endless pages: they count as free requests', async () => {
     const url = await issue();
     const statuses = new Set<number>();
     for (let i = 0; i < 100 && !statuses.has(429); i++) {
@@ -339,7 +339,7 @@ describe('a refused URL', () => {
   });
 });
 
-test('no line of the log has a token of a page', async () => {
+test('no log line has a token of a page', async () => {
   const opened = await urls();
   for (const [, url] of opened) await open(url, BROWSER);
   const lines = stack.logs.join('\n');

@@ -79,7 +79,7 @@ test('a call that succeeds clears the failure before it', async () => {
   expect((await call(url)).error).not.toHaveProperty('last_call');
 });
 
-test('a call that its holder left is a failure, although the provider answers it', async () => {
+test('a call that its holder left is a failure, even if the provider answers it', async () => {
   const url = await issue({ max_uses: 1 });
   const leaving = new AbortController();
   let answerNow = () => {};
@@ -113,20 +113,20 @@ test.each([400, 404, 408, 409, 500, 502])(
   },
 );
 
-test.each([401, 429, 503])('a %i that gives the last use back says nothing about a retry', async (status) => {
+test.each([401, 429, 503])('a %i that returns the last use has no x-should-retry', async (status) => {
   const url = await issue({ max_uses: 1 });
   answering(status);
   expect(await call(url)).toMatchObject({ status, shouldRetry: undefined });
   expect(await lastCallOf(url)).toMatchObject({ status, code: 'provider_error' });
 });
 
-test('an answer below 400 and a URL without max_uses say nothing about a retry', async () => {
+test('an answer below 400, and a URL without max_uses, have no x-should-retry', async () => {
   expect((await call(await issue({ max_uses: 1 }))).shouldRetry).toBeUndefined();
   answering(500);
   expect((await call(await issue({}))).shouldRetry).toBeUndefined();
 });
 
-test('a call that was sent and not answered keeps the last use: x-should-retry is false', async () => {
+test('a call that was sent and not answered keeps the last use, with x-should-retry false', async () => {
   const url = await issue({ provider: 'rude', max_uses: 1 });
   expect(await call(url)).toMatchObject({ status: 502, shouldRetry: 'false' });
   expect((await call(url)).error).toMatchObject({
@@ -142,7 +142,7 @@ test('a call that was not sent may be retried', async () => {
   expect(await call(url)).toMatchObject({ status: 503, error: { code: 'upstream_unreachable' } });
 });
 
-test('the same provider error gives a use back at a vendor that documents it as free', async () => {
+test('the same provider error returns a use at a vendor that documents it as free', async () => {
   answering(408);
   const kept = await issue({ max_uses: 1 });
   await call(kept);

@@ -61,7 +61,7 @@ test.each([
     (model: string) => [`/openai/deployments/${model}/chat/completions`, { messages: [] }],
   ],
 ] as const)(
-  '%s: a call of an allowed model is sent, and one of another model is not',
+  '%s: a call of an allowed model is sent, and a call of another model is not',
   async (_what, ask, call) => {
     const path = 'path' in ask && ask.path.includes('*') ? [first(ask.path), ask.path] : undefined;
     for (const spends of [{}, { cost_limit: 1_000_000 }]) {
@@ -80,7 +80,7 @@ test.each([
   },
 );
 
-describe('a call that does not say which model it uses is refused', () => {
+describe('a call without a readable model is refused', () => {
   test.each([
     ['no model', {}, 'model_not_allowed'],
     ['no body', '', 'model_not_allowed'],
@@ -120,7 +120,7 @@ describe('a call that does not say which model it uses is refused', () => {
   });
 });
 
-test('a body goes out as it was read, whatever its coding and charset were', async () => {
+test('a body is sent as it was read, whatever its coding and charset were', async () => {
   const url = await urlOf({});
   const headers = { 'content-type': 'application/json; charset=utf-7', 'content-encoding': 'gzip' };
   const body = gzipSync('{"model":"small"}');
@@ -133,7 +133,7 @@ test('a body goes out as it was read, whatever its coding and charset were', asy
   expect(seen?.headers['content-type']).toBe('application/json');
 });
 
-test('the refusal names the models that are allowed, and costs no use', async () => {
+test('the refusal names the allowed models, and costs no use', async () => {
   const url = await urlOf({ max_uses: 1 });
   const answer = await send(url, '{"model":"large"}');
   expect(answer.statusCode).toBe(403);
@@ -149,7 +149,7 @@ test('a config may choose one of the models, and then the holder cannot choose',
   expect(JSON.parse(String(providers.seen[0]?.body))).toEqual({ model: 'tiny' });
 });
 
-test('every gateway knows the models, from a seed, from Redis and from Postgres', async () => {
+test('every gateway enforces the models, from a seed, from Redis and from Postgres', async () => {
   const at = (url: string, gateway: number) =>
     url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[gateway] ?? '');
   for (const isSeeded of [true, false]) {

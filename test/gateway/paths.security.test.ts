@@ -186,7 +186,7 @@ test.each(SENT)('%j arrives byte for byte as it was checked', async (rest) => {
   expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual([`/base${rest}`]);
 });
 
-test('whatever odd bytes a path holds, what arrives is what was sent or nothing', async () => {
+test('a path with any odd bytes arrives unchanged or not at all', async () => {
   const bytes = Array.from({ length: 255 }, (_, i) => String.fromCharCode(i + 1)).filter(
     (c) => !'\r\n '.includes(c),
   );
@@ -203,7 +203,7 @@ test('whatever odd bytes a path holds, what arrives is what was sent or nothing'
 test.each([
   ['in absolute form', (target: string) => `http://gateway${target}`],
   ['in absolute form for another host', (target: string) => `http://other.example:81${target}`],
-])('a request target %s means the same call, and goes to no other place', async (_what, form) => {
+])('a request target %s means the same call, and reaches no other host', async (_what, form) => {
   const before = upstream.seen.length;
   const answer = await post(form(`${prefix}/v1/chat/completions?x=1`));
   // RFC 9112 §3.2.2: a server must accept it.
@@ -230,7 +230,7 @@ test.each([
   expect(upstream.seen.length).toBe(before);
 });
 
-test('a refusal names the path that came and those allowed, and a doubled version prefix', async () => {
+test('a refusal names the requested path, the allowed paths, and a doubled version prefix', async () => {
   const answer = await post(`${prefix}/v1/v1/chat/completions`);
   const { error } = JSON.parse(answer.body) as { error: { message: string; allowed: string[] } };
   expect(error.allowed).toEqual(PATHS);

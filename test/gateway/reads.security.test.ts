@@ -62,8 +62,8 @@ afterAll(async () => {
   for (const { server } of Object.values(upstreams)) server.close();
 });
 
-describe.each(['http', 'https'])('answers that arrive at once over %s', (scheme) => {
-  test('each have their own bytes, also when connections are used again', async () => {
+describe.each(['http', 'https'])('answers that arrive simultaneously over %s', (scheme) => {
+  test('keep their own bytes, even when connections are reused', async () => {
     const { origin } = upstreams[scheme] ?? { origin: '' };
     for (let round = 0; round < 2; round++) {
       const all = await Promise.all(

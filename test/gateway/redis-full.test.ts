@@ -7,7 +7,7 @@ import { type McpUpstream, startMcpUpstream } from '../mcp/upstream.ts';
 import { timeRecovery } from '../outages/recovery.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
-describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
+describe.skipIf(!hasRedisServer)('while Redis has no memory left', () => {
   let redis: RedisServer;
   let providers: Providers;
   let servers: McpUpstream;
@@ -69,7 +69,7 @@ describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
   });
 
-  test('a further round of an MCP call is refused as an outage, also after the end of its URL', async () => {
+  test('a further round of an MCP call is refused as an outage, even after its URL has ended', async () => {
     servers.behaves = ({ method, body }, response) => {
       if (method !== 'POST') return false;
       const { id } = JSON.parse(body) as { id: number };
@@ -103,7 +103,7 @@ describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
     servers.behaves = undefined;
   });
 
-  test('a call admitted before is settled, and its URL can be revoked', async () => {
+  test('an admitted call is settled, and its URL can be revoked', async () => {
     const url = await issue();
     providers.answer = async (seen, response, body) => {
       await setLimit(1_000_000);

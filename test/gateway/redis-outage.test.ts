@@ -75,7 +75,7 @@ function held(): Promise<ServerResponse> {
   });
 }
 
-test('while Redis cannot be reached nothing is let through, and calls pass again when it can', async () => {
+test('while Redis is unreachable no call passes, and calls pass again when Redis returns', async () => {
   const known = await issue(-1);
   const fresh = await issue(-1);
   expect((await call(known)).is).toBe(200);
@@ -93,7 +93,7 @@ test('while Redis cannot be reached nothing is let through, and calls pass again
   await works(fresh);
 });
 
-test('a call admitted before Redis went away is answered, and settled exactly once when it is back', async () => {
+test('a call admitted before the outage of Redis is answered, and settled exactly once when Redis returns', async () => {
   const url = await issue(2);
   const known = await rowCount();
   const answering = held();
@@ -110,7 +110,7 @@ test('a call admitted before Redis went away is answered, and settled exactly on
   expect(await newRows(known, 2)).toHaveLength(2);
 });
 
-test('a settle whose reply was lost is tried again and counts once', async () => {
+test('a settle whose reply was lost is repeated and counts once', async () => {
   const url = await issue(2);
   const known = await rowCount();
   const before = await holds();
@@ -131,7 +131,7 @@ test('a settle whose reply was lost is tried again and counts once', async () =>
   expect((await newRows(known, 2)).map((row) => row.uses)).toEqual([1, 1]);
 });
 
-test('a use that cannot be given back at once is given back later, and the holder is not kept waiting for it', async () => {
+test('a use that cannot be returned at once is returned later, and the holder does not wait for it', async () => {
   const url = await issue(1);
   const known = await rowCount();
   const answering = held();
@@ -146,7 +146,7 @@ test('a use that cannot be given back at once is given back later, and the holde
   await works(url);
 });
 
-test('a call that Redis counted as the connection died is given back when it answers again, long before its lease ends', async () => {
+test('a call that Redis counted as the connection failed is refunded when Redis returns, long before its lease ends', async () => {
   const url = await issue(2);
   await works(url);
   const known = await rowCount();
@@ -166,7 +166,7 @@ test('a call that Redis counted as the connection died is given back when it ans
   expect((await call(url)).is).toBe('uses_exhausted');
 });
 
-test('a call that Redis surely never got leaves nothing to give back', async () => {
+test('a call that Redis certainly never got leaves nothing to refund', async () => {
   const url = await issue(2);
   await works(url);
   const known = await rowCount();

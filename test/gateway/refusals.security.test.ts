@@ -106,7 +106,7 @@ const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   ['upstream_unreachable', 502, async () => post(await urlOf({ provider: 'refusing' }))],
 ];
 
-test("a URL that is no longer valid is 403 on Anthropic's paths, because Claude Code repeats a 401 for minutes", async () => {
+test("an invalid URL gets 403 on Anthropic's paths, because Claude Code repeats a 401 for minutes", async () => {
   const messages = { provider: 'anthropic', path: '/v1/messages' };
   const live = await urlOf(messages);
   for (const [code, dead] of [
@@ -124,7 +124,7 @@ test("a URL that is no longer valid is 403 on Anthropic's paths, because Claude 
 });
 
 test.each(REFUSALS)(
-  '%s comes as %i in the one envelope, with the headers every refusal has',
+  '%s gets %i in the one error format, with the headers of every refusal',
   async (code, status, refused) => {
     const answer = await refused();
     expect(answer.statusCode).toBe(status);
@@ -153,7 +153,7 @@ test.each(REFUSALS)(
 );
 
 test.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-  '%s at an address that can only be read is 405, and Allow lists what works there',
+  '%s at a read-only address gets 405, and Allow lists the methods that work',
   async (method) => {
     const { origin, pathname } = new URL(url);
     const addresses = ['/healthz', '/readyz', pathname.replace(/(\/llm\/t\/[^/]+).*/, '$1')];
@@ -168,7 +168,7 @@ test.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
   },
 );
 
-test('the refusal of a method that a URL was not issued for lists the one that it was issued for', async () => {
+test('the refusal of a method lists the method that the URL allows', async () => {
   const answer = await request(url, { method: 'PUT', body: '{}' });
   expect([answer.statusCode, answer.headers.allow]).toEqual([403, 'POST']);
   await answer.body.dump();
@@ -178,7 +178,7 @@ test.each([
   ['token_invalid', invalidUrl],
   ['token_expired', expiredUrl],
   ['grant_revoked', revokedUrl],
-])('%s is read by a holder who is still sending, and then the connection is closed', async (code, dead) => {
+])('%s reaches a holder who is still sending, and then the connection is closed', async (code, dead) => {
   const { origin, pathname } = new URL(await dead());
   const body = Buffer.alloc(1024 * 1024);
   const socket = await openSocket(origin);
@@ -210,7 +210,7 @@ test.each([
     'a backslash in the target',
     `POST /llm\\t/x HTTP/1.1\r\nHost: g\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
   ],
-])('%s is refused in the same envelope', async (_what, bytes) => {
+])('%s is refused in the same error format', async (_what, bytes) => {
   const [answer] = readAnswers(await exchange(new URL(url).origin, bytes));
   expect(answer?.status).toBe(400);
   expect(JSON.parse(answer?.body ?? '')).toMatchObject({ error: { code: 'invalid_request' } });
@@ -230,7 +230,7 @@ test('two calls never have the same request id', async () => {
   expect(new Set(ids).size).toBe(50);
 });
 
-test('a preflight is answered for any origin without a good token, and costs no use', async () => {
+test('a preflight is answered for any origin without a valid token, and costs no use', async () => {
   const one = await urlOf({ max_uses: 1 });
   const ask = {
     origin: 'https://app.example',
@@ -257,11 +257,11 @@ test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('a preflight echoes the method %s',
   expect(answer.headers['access-control-allow-methods']).toBe(method);
 });
 
-test('OPTIONS that is no preflight is judged like any call', async () => {
+test('an OPTIONS request that is not a preflight is judged like any call', async () => {
   expect((await request(url, { method: 'OPTIONS' })).statusCode).toBe(403);
 });
 
-test('answers of the provider, good or bad, can be read by browsers of any origin', async () => {
+test("browsers of any origin can read the provider's answers, good or bad", async () => {
   for (const status of [200, 429, 500]) {
     providers.answer = (_seen, response) => {
       response.writeHead(status, { 'access-control-allow-origin': 'https://provider.example' }).end('{}');
@@ -280,7 +280,7 @@ test('answers of the provider, good or bad, can be read by browsers of any origi
   providers.answer = OK;
 });
 
-test('no log line holds a token, a key, a query, a header, a body or an answer', async () => {
+test('no log line contains a token, a key, a query, a header, a body or an answer', async () => {
   providers.answer = (_seen, response) => {
     response.writeHead(200, { 'x-trace-id': SECRETS.answer }).end(SECRETS.answer);
   };
@@ -320,7 +320,7 @@ test('no log line holds a token, a key, a query, a header, a body or an answer',
   expect(text).not.toContain('v4.public.');
 });
 
-test('the id a holder gives a call is logged if it looks like one', async () => {
+test("the holder's request id is logged if it looks like an id", async () => {
   await (await post(url, '{}', { 'x-request-id': 'mine-1.2_3' })).body.dump();
   expect(stack.logs.some((line) => line.includes('"holder_request_id":"mine-1.2_3"'))).toBe(true);
 });

@@ -87,7 +87,7 @@ test.each([
   ],
   [{ provider: 'cohere', path: '/v2/chat', client_api_key: REAL }, 'authorization', `Bearer ${REAL}`],
 ])(
-  '%o: the real key goes out once as %s, and nothing of what the holder sent',
+  "%o: the real key is sent once as %s, and nothing of the holder's credential",
   async (ask, header, value) => {
     const headers = await arrived(await pathOf(ask), HOLDERS_OWN);
     expect(headers.filter(([, each]) => each.includes(REAL))).toEqual([[header, value]]);
@@ -122,7 +122,7 @@ test.each([
   expect(providers.seen[0]?.url).toBe('/v1/chat/completions?a=%2f+x&b=1&a=2&keys=3&monkey=4');
 });
 
-test('a query of credentials alone leaves no question mark behind', async () => {
+test('a query with credentials alone leaves no question mark', async () => {
   await arrived(`${openai}?key=a&api_key=b`, []);
   expect(providers.seen[0]?.url).toBe('/v1/chat/completions');
 });
@@ -135,7 +135,7 @@ test.each([
   'X-HTTP-METHOD-OVERRIDE: GET',
   'X-Original-URL: /v1/files',
   'X-Rewrite-URL: /v1/files',
-])('%s is dropped: the method and path checked are those that count', async (line) => {
+])('%s is dropped, so that the checked method and path are the ones that apply', async (line) => {
   const headers = await arrived(openai, [line]);
   expect(names(headers)).not.toContain(line.split(':')[0]?.toLowerCase());
 });
@@ -162,12 +162,12 @@ test.each([
   'Proxy-Connection: keep-alive',
   'TE: trailers',
   'Trailer: X-Late',
-])('%s is not the business of the provider', async (line) => {
+])('%s is not sent to the provider', async (line) => {
   const headers = await arrived(openai, [line]);
   expect(names(headers)).not.toContain(line.split(':')[0]?.toLowerCase());
 });
 
-test('headers that Connection names are dropped, however it is spelled', async () => {
+test('headers that Connection names are dropped, in any spelling', async () => {
   const headers = await arrived(openai, [
     'connection: X-One , x-TWO',
     'Connection: x-three',
@@ -179,13 +179,13 @@ test('headers that Connection names are dropped, however it is spelled', async (
   expect(names(headers).filter((name) => /^x-(one|two|three|four)$/.test(name))).toEqual(['x-four']);
 });
 
-test('Connection cannot take away the real key', async () => {
+test('Connection cannot remove the real key', async () => {
   const headers = await arrived(openai, ['Connection: authorization, content-length, host, content-type']);
   expect(headers).toContainEqual(['authorization', `Bearer ${REAL}`]);
   expect(providers.seen[0]?.body.toString()).toBe('{}');
 });
 
-test('all other headers pass in their order, doubled ones doubled, values as they are', async () => {
+test('all other headers pass unchanged and in order, duplicates included', async () => {
   const lines = [
     'Content-Type: application/json',
     'OpenAI-Organization: org-1',
@@ -212,7 +212,7 @@ test('all other headers pass in their order, doubled ones doubled, values as the
 });
 
 test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'post', 'Post', 'X'])(
-  'method %s is refused where the URL allows POST, whatever the override says',
+  'method %s is refused if the URL allows POST, whatever the override header says',
   async (method) => {
     const lines = ['Host: gateway', 'Connection: close', 'X-HTTP-Method-Override: POST', 'Content-Length: 0'];
     const answer = await askRaw(gateway, `${method} ${openai} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
@@ -226,17 +226,20 @@ test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIN
   },
 );
 
-test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])('a URL for %s lets just that pass', async (method) => {
-  const path = await pathOf({ ...CHAT, path: '/v1/models', method });
-  await arrived(path, [], method);
-  expect(providers.seen[0]?.method).toBe(method);
-  const post = await askRaw(
-    gateway,
-    `POST ${path} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
-  );
-  expect(post.status).toBe(403);
-  expect(providers.seen).toHaveLength(1);
-});
+test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])(
+  'a URL for %s allows exactly that method',
+  async (method) => {
+    const path = await pathOf({ ...CHAT, path: '/v1/models', method });
+    await arrived(path, [], method);
+    expect(providers.seen[0]?.method).toBe(method);
+    const post = await askRaw(
+      gateway,
+      `POST ${path} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    expect(post.status).toBe(403);
+    expect(providers.seen).toHaveLength(1);
+  },
+);
 
 test.each(['websocket', 'h2c', 'TLS/1.0', 'HTTP/2.0', 'anything'])(
   'an upgrade to %s is refused',
@@ -249,7 +252,7 @@ test.each(['websocket', 'h2c', 'TLS/1.0', 'HTTP/2.0', 'anything'])(
   },
 );
 
-test('Expect: 100-continue is answered here and not passed on', async () => {
+test('Expect: 100-continue is answered by the gateway and not forwarded', async () => {
   const headers = await arrived(openai, ['Expect: 100-continue']);
   expect(names(headers)).not.toContain('expect');
   expect(providers.seen[0]?.body.toString()).toBe('{}');

@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { timeRecovery } from '../outages/recovery.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
-describe.skipIf(!hasRedisServer)('when another server behind the address of Redis becomes the master', () => {
+describe.skipIf(!hasRedisServer)('after a Redis failover to another server at the same address', () => {
   let servers: [RedisServer, RedisServer];
   let address: Tunnel;
   let providers: Providers;
@@ -59,7 +59,7 @@ describe.skipIf(!hasRedisServer)('when another server behind the address of Redi
     return body.error?.code ?? answer.statusCode;
   };
 
-  test('calls pass again without a restart, over every gateway, and no limit is passed', async () => {
+  test('calls pass again without a restart, over every gateway, and no limit is exceeded', async () => {
     await follow(servers[1], servers[0]);
     const url = await issue(60);
     const paths = stack.gatewayUrls.map((gateway) => url.replace(stack.gatewayUrls[0] ?? '', gateway));
@@ -88,7 +88,7 @@ describe.skipIf(!hasRedisServer)('when another server behind the address of Redi
     for (const path of paths) expect(await call(path)).toBe('uses_exhausted');
   });
 
-  test('a call that runs meanwhile is settled once, and its use counts', async () => {
+  test('a call in flight is settled once, and its use counts', async () => {
     await follow(servers[1], servers[0]);
     const url = await issue(1);
     providers.answer = async (...seen) => {
@@ -104,7 +104,7 @@ describe.skipIf(!hasRedisServer)('when another server behind the address of Redi
     expect(last).toBe('uses_exhausted');
   });
 
-  test('a connection to a replica that has lost its master turns to the new one', async () => {
+  test('a connection to a replica that has lost its master moves to the new master', async () => {
     const [master, replica] = servers;
     await replica.command('CONFIG', 'SET', 'replica-serve-stale-data', 'no');
     await replica.command('REPLICAOF', '127.0.0.1', '1');

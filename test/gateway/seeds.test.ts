@@ -49,7 +49,7 @@ const seedOf = (url: string) => {
   return keys.seed(prt, jti);
 };
 
-test('the first call of a fresh URL needs no Postgres, and the ledger has it as any other', async () => {
+test('the first call of a fresh URL needs no Postgres, and the ledger records it as usual', async () => {
   const { url, session_id } = await stack.issue({
     ...ask,
     cost_limit: 1_000,
@@ -64,7 +64,7 @@ test('the first call of a fresh URL needs no Postgres, and the ledger has it as 
   expect(row).toMatchObject({ externalUser: 'ann', uses: 1, costMicrousd: 20 });
 });
 
-test('its uses and its spend limit hold exactly when two gateways open it at once', async () => {
+test('uses and the spend limit are exact when two gateways load a seed at once', async () => {
   for (const limit of [{ max_uses: 3 }, { cost_limit: 800 }]) {
     const { url } = await stack.issue({ ...ask, ...limit });
     const before = upstream.seen.length;
@@ -87,7 +87,7 @@ test('a URL without a seed is read from Postgres', async () => {
   });
 });
 
-test('a URL that was revoked before its first call is refused, seed or not', async () => {
+test('a URL that was revoked before its first call is refused, with or without a seed', async () => {
   const { url } = await stack.issue(ask);
   const headers = { authorization: `Bearer ${stack.apiKey}` };
   const { jti } = claimsOf(stack, url);
@@ -104,7 +104,7 @@ test('a URL in a named session or of a virtual key has no seed', async () => {
   for (const url of [inSession, ofKey]) expect(await stack.redis.exists(seedOf(url))).toBe(0);
 });
 
-test('a seed has no provider key and no token in clear', async () => {
+test('a seed has no provider key and no token in plain text', async () => {
   const { url } = await stack.issue(ask);
   const seed = await stack.redis.get(seedOf(url));
   expect(seed).toContain('"sealed":"');

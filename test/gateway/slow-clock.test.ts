@@ -23,7 +23,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-test('a gateway that is a day late does not bring an expired URL back, and loads no budget for it', async () => {
+test('a gateway whose clock is a day slow does not revive an expired URL, and loads no budget for it', async () => {
   const ask = { provider: 'openai', path: '/v1/models', method: 'GET', client_api_key: 'sk-real' };
   const { url } = await stack.issue({ ...ask, expires_in: 60, max_uses: 1 });
   const answer = await fetch(url);
@@ -36,7 +36,7 @@ test('a gateway that is a day late does not bring an expired URL back, and loads
   expect((await fetch(living.url)).status).toBe(200);
 });
 
-test('keys outlive their grant by the longest call that can be set, and an hour', () => {
+test('keys outlive their grant by the longest configurable call plus an hour', () => {
   const longest = (KEYS_KEPT_MS - 3_600_000) / 1000;
   const read = (seconds: number) =>
     VARIABLES.UPSTREAM_TIMEOUT_SECONDS.schema.safeParse(String(seconds)).success;

@@ -31,7 +31,7 @@ const stallers: [string, () => string][] = [
   ],
 ];
 
-test.each(stallers)('500 holders who %s do not keep others from calling', async (_what, sent) => {
+test.each(stallers)('500 holders who %s do not block other calls', async (_what, sent) => {
   const opened = await Promise.all(Array.from({ length: 500 }, () => openSocket(new URL(url).origin)));
   for (const socket of opened) {
     socket.on('error', () => {});
@@ -49,7 +49,7 @@ test.each(stallers)('500 holders who %s do not keep others from calling', async 
   expect(providers.seen.length - before).toBe(50);
 });
 
-test('all 2,000 of them were open at once, and calls still pass', async () => {
+test('all 2,000 connections were open at once, and calls still pass', async () => {
   expect(sockets.filter((socket) => !socket.destroyed)).toHaveLength(2_000);
   const answer = await request(url, { method: 'POST', body: '{}' });
   expect(answer.statusCode).toBe(200);

@@ -140,7 +140,7 @@ test('the headers of a stream arrive before its first event', async () => {
   bare.close();
 });
 
-test('a holder who does not read stops the provider from being read, and gets all bytes in the end', async () => {
+test('a holder who does not read pauses the provider, and finally gets all bytes', async () => {
   const total = 200 * MB;
   const socket = await openSocket(new URL(url).origin);
   socket.pause();
@@ -175,7 +175,7 @@ function drain(socket: Socket): Promise<number> {
   });
 }
 
-test('an answer of 100 MB passes without gathering in memory', async () => {
+test('an answer of 100 MB passes without piling up in memory', async () => {
   const { result, grew } = await peakWhile(countBody('/v1/send/100'));
   expect(result).toBe(100 * MB);
   expect(grew).toBeLessThan(60 * MB);
@@ -184,7 +184,7 @@ test('an answer of 100 MB passes without gathering in memory', async () => {
 test.each([
   ['with a length', { 'content-length': String(100 * MB) }],
   ['in chunks', {}],
-])('a request body of 100 MB %s passes without gathering in memory', async (_what, framing) => {
+])('a request body of 100 MB %s passes without piling up in memory', async (_what, framing) => {
   const headers = { ...framing, 'content-type': 'application/octet-stream' };
   const sending = request(`${url}/v1/count`, {
     method: 'POST',
@@ -201,7 +201,7 @@ test.each([
   ['with a length', `Content-Length: ${20 * MB}`],
   ['in chunks', 'Transfer-Encoding: chunked'],
 ])(
-  'a provider that answers early is heard, though the body %s is still being sent',
+  'an early answer of the provider arrives, although the body %s is still being sent',
   async (_what, framing) => {
     const socket = await openSocket(new URL(url).origin);
     socket.on('error', () => {});
@@ -217,7 +217,7 @@ test.each([
   },
 );
 
-test('a holder who reads only after sending all is not left hanging by an early answer', async () => {
+test('a holder who reads only after sending everything gets an early answer', async () => {
   const socket = await openSocket(new URL(url).origin);
   let text = '';
   socket.write(
@@ -238,7 +238,7 @@ test('a holder who reads only after sending all is not left hanging by an early 
 
 const STREAMS = thorough ? 500 : 200;
 
-test(`${STREAMS} streams at once all live and all end`, async () => {
+test(`${STREAMS} simultaneous streams all run and all end`, async () => {
   const dispatcher = new Agent({ connections: 600 });
   const streams = await Promise.all(
     Array.from({ length: STREAMS }, () =>

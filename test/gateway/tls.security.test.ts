@@ -80,14 +80,14 @@ async function used(url: string): Promise<unknown> {
   return ((await described.body.json()) as { used: unknown }).used;
 }
 
-test("a provider with a certificate of the company's own authority is reached, by name, on one connection", async () => {
+test('a provider with a certificate of a private authority is reached, by name, on one connection', async () => {
   const { url } = await issue('company');
   for (let i = 0; i < 3; i++) expect(await call(url, trusting)).toMatchObject({ status: 200 });
   expect(upstreams.company.names).toEqual(['localhost']);
   expect(upstreams.company.seen.at(-1)).toMatchObject({ body: BODY });
 });
 
-describe('nothing of a call leaves, and its use is given back, if the certificate', () => {
+describe('a call is not sent, and its use is returned, if the certificate', () => {
   test.each([
     ['is for another name', 'other-name', true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
     ['has expired', 'expired', true, 'CERT_HAS_EXPIRED'],
@@ -109,14 +109,14 @@ describe('nothing of a call leaves, and its use is given back, if the certificat
   });
 });
 
-test('a handshake that is cut is a call that was never sent', async () => {
+test('an aborted handshake counts as a call that was never sent', async () => {
   const { url } = await issue('cut');
   expect(await call(url, trusting)).toMatchObject({ status: 502 });
   await isGivenBack(url);
 });
 
 describe('a gateway with HTTPS_PROXY', () => {
-  test('reaches providers through a tunnel, whose login and target are all that the proxy sees', async () => {
+  test('reaches providers through a tunnel, and the proxy sees only the login and the target', async () => {
     const { url } = await issue('company');
     const before = proxy.tunnels.length;
     for (let i = 0; i < 3; i++) expect(await call(url, tunnelling)).toMatchObject({ status: 200 });
@@ -128,7 +128,7 @@ describe('a gateway with HTTPS_PROXY', () => {
     expect(headers?.join().toLowerCase()).not.toContain('proxy-');
   });
 
-  test('passes each of several headers of one name on, as a gateway without a proxy does', async () => {
+  test('forwards each of several headers with one name, as without a proxy', async () => {
     const { url } = await issue('company');
     const given = ['content-type', 'application/json', 'x-tag', 'one', 'x-tag', 'two'];
     const tagsBy = async (gateway: GatewayProcess) => {
@@ -151,14 +151,14 @@ describe('a gateway with HTTPS_PROXY', () => {
     }
   });
 
-  test('reaches hosts of NO_PROXY without it', async () => {
+  test('reaches hosts in NO_PROXY directly', async () => {
     const { url } = await issue('direct');
     const before = proxy.tunnels.length;
     expect(await call(url, tunnelling)).toMatchObject({ status: 200 });
     expect(proxy.tunnels).toHaveLength(before);
   });
 
-  test('answers 502 when the proxy does not reach the provider', async () => {
+  test('answers 502 if the proxy cannot reach the provider', async () => {
     const { url } = await issue('cut');
     expect(await call(url, tunnelling)).toMatchObject({ status: 502 });
     await isGivenBack(url);

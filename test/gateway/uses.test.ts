@@ -84,7 +84,7 @@ const answering = (status: number) => {
   };
 };
 
-test.each([401, 429, 503, 529])('%i of the provider gives the use back at once', async (status) => {
+test.each([401, 429, 503, 529])('%i of the provider returns the use at once', async (status) => {
   const url = await issue(1);
   answering(status);
   for (let i = 0; i < 5; i++) expect(await call(url)).toMatchObject({ status, left: '1' });
@@ -97,7 +97,7 @@ test.each([401, 429, 503, 529])('%i of the provider gives the use back at once',
   );
 });
 
-test('a provider that refuses every call gets exactly 21 of them under max_uses 1, however many are made at once', async () => {
+test('a provider that refuses every call gets exactly 21 calls under max_uses 1, however many are made at once', async () => {
   const url = await issue(1);
   answering(429);
   const atOnce = (calls: number) => Promise.all(Array.from({ length: calls }, () => call(url)));
@@ -111,7 +111,7 @@ test('a provider that refuses every call gets exactly 21 of them under max_uses 
   expect(settled.map((row) => row.uses).sort()).toEqual([...Array.from({ length: 20 }, () => 0), 1]);
 });
 
-test('the last use that a refused call can spend is not said to be left', async () => {
+test('the last use that a refused call can consume is not reported as left', async () => {
   const url = await issue(1);
   answering(429);
   for (let i = 0; i < 20; i++) expect(await call(url)).toMatchObject({ status: 429, left: '1' });
@@ -134,7 +134,7 @@ test.each([
   ['a provider that refuses the connection', 'refusing'],
   ['a provider whose name does not resolve', 'nowhere'],
   ['a provider that speaks no TLS', 'plain'],
-])('%s surely got nothing: the use is given back', async (_what, provider) => {
+])('%s certainly got nothing: the use is returned', async (_what, provider) => {
   const url = await issue(1, provider);
   expect(await call(url)).toMatchObject({ status: 502, code: 'upstream_unreachable' });
   expect((await rows(url, 1)).map((row) => [row.status, row.uses])).toEqual([[null, 0]]);
@@ -171,7 +171,7 @@ test.each<[string, string, boolean]>([
   expect(await rows(url, 1)).toMatchObject([{ uses: 1, status: bytes.includes('503') ? 503 : 200 }]);
 });
 
-test('x-presign-uses-remaining counts down, and is absent where uses are not limited', async () => {
+test('x-presign-uses-remaining counts down, and is absent without a limit of uses', async () => {
   const url = await issue(3);
   expect([(await call(url)).left, (await call(url)).left, (await call(url)).left]).toEqual(['2', '1', '0']);
   expect((await call(await issue(-1))).left).toBeUndefined();
@@ -228,7 +228,7 @@ test.each<[string, (socket: Socket) => Promise<unknown>]>([
   expect(await rows(url, 1)).toHaveLength(1);
 });
 
-test('a holder who leaves while sending the body has used the URL, once', async () => {
+test('a holder who disconnects while sending the body has used the URL once', async () => {
   const url = await issue(1);
   const socket = await openSocket(new URL(url).origin);
   socket.write(`POST ${new URL(url).pathname} HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n{"half":`);
@@ -238,14 +238,14 @@ test('a holder who leaves while sending the body has used the URL, once', async 
   expect(providers.seen).toHaveLength(0);
 });
 
-test('a holder who leaves after the answer changes nothing', async () => {
+test('a holder who disconnects after the answer changes nothing', async () => {
   const url = await issue(2);
   await holderLeaves(url, (socket) => new Promise((resolve) => socket.once('data', resolve)));
   expect(await call(url)).toMatchObject({ status: 200, left: '0' });
   expect((await rows(url, 2)).map((row) => row.uses)).toEqual([1, 1]);
 });
 
-test('many calls are as many rows, each once', async () => {
+test('each of many calls has one row', async () => {
   const calls = thorough ? 1_000 : 200;
   const url = await issue(-1);
   // A listening socket queues 511 connections; of more, some are reset on a busy machine.

@@ -67,7 +67,7 @@ describe('an account', () => {
     refused(await send(stack, own), 'forbidden');
   });
 
-  test('has exactly as many live API keys as its limit, however many are asked for at once', async () => {
+  test('has exactly as many live API keys as its limit, however many requests arrive at once', async () => {
     const customer = await accountWith({ api_keys: 3 });
     const made = await several(8, () => makeKey(customer));
     expect([countOf(made, 201), countOf(made, 403)]).toEqual([2, 6]);
@@ -80,7 +80,7 @@ describe('an account', () => {
     expect((await makeKey(customer)).status).toBe(201);
   });
 
-  test('has exactly as many live sessions as its limit, which URLs may join', async () => {
+  test('has exactly as many live sessions as its limit, and URLs may join them', async () => {
     const customer = await accountWith({ sessions: 3 });
     const made = await several(8, () => issue(customer));
     expect([countOf(made, 200), countOf(made, 403)]).toEqual([3, 5]);
@@ -96,7 +96,7 @@ describe('an account', () => {
     expect((await issueMcp(customer)).status).toBe(200);
   });
 
-  test('has no live session whose URLs ended with their virtual key', async () => {
+  test('does not count sessions whose URLs ended with their virtual key', async () => {
     const customer = await accountWith({ sessions: 1 });
     const virtualKey = await addVirtualKey(stack, customer.id);
     expect((await issue(customer, { client_api_key: undefined, virtual_key: virtualKey })).status).toBe(200);
@@ -117,7 +117,7 @@ describe('an account', () => {
     expect(JSON.parse(late.text)).toMatchObject({ error: { code: 'rate_limited', limit: 4, message } });
   });
 
-  test('issues no URL above its highest cost_limit, raises none above it, and a key learns that', async () => {
+  test('issues and raises no URL above its highest cost_limit, and shows the limit to its keys', async () => {
     const customer = await accountWith({ cost_limit: 1_000 });
     refused(await issue(customer), 'account_limit', 'cost_limit');
     refused(await issue(customer, { cost_limit: 1_001 }), 'account_limit', 'cost_limit');

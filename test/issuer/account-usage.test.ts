@@ -44,7 +44,7 @@ const MONTHS = [
   { calls: 3, cost: 41 },
 ] as const;
 
-test('an operator sees the sums of an account by month, whether they are of calls or of days', async () => {
+test('an operator sees the monthly sums of an account, whether they are stored by call or by day', async () => {
   const of = await fresh(stack);
   const other = await fresh(stack);
   await addToLedger(stack, [...calls(of), row(other, { settledAt: inMonth(0), costMicrousd: 99 })]);
@@ -60,7 +60,7 @@ test('an operator sees the sums of an account by month, whether they are of call
   expect(await usageOf(of.account)).toMatchObject({ this_month: MONTHS[0], last_month: null });
 });
 
-test('an account without a call has sums of 0, and its live URLs and keys are counted', async () => {
+test('an account without a call has sums of 0, and counts its live URLs and keys', async () => {
   const { account } = await fresh(stack);
   const apiKey = await addApiKey(stack, account, { scopes: ['presign'] });
   await addApiKey(stack, account, { revokedAt: new Date() });
@@ -75,7 +75,7 @@ test('an account without a call has sums of 0, and its live URLs and keys are co
   expect(await usageOf(account)).toMatchObject({ live_urls: 1 });
 });
 
-test('an account that does not exist is 404, and an admin of an account may not ask for its own', async () => {
+test("an unknown account is 404, and an account's admin may not read its usage here", async () => {
   const of = await fresh(stack);
   const path = (id: string) => ({ method: 'GET', path: `/v1/accounts/${id}/usage` });
   refused(await send(stack, path(randomUUID())), 'not_found');

@@ -86,7 +86,7 @@ test('an account is created with its first key, read, and listed newest first', 
 });
 
 describe('a suspended account', () => {
-  test('gets no call through at any gateway once the request has its 204, and serves again once it resumes', async () => {
+  test('has no call admitted at any gateway after the 204, and is served again after it resumes', async () => {
     const account = await newAccount();
     const other = await urlOf(await newAccount());
     const [known, fresh] = [await urlOf(account), await urlOf(account)];
@@ -102,7 +102,7 @@ describe('a suspended account', () => {
     expect((await shown(account.id)).suspended_at).toBeNull();
   });
 
-  test('loses its calls under way', async () => {
+  test('has its calls in flight cut', async () => {
     const account = await newAccount();
     const [mine, other] = [await urlOf(account), await urlOf(await newAccount())];
     const open = [await call(mine, 'endless'), await call(second(mine), 'endless')];
@@ -114,7 +114,7 @@ describe('a suspended account', () => {
     expect(first?.done).toBe(false);
   });
 
-  test('is named as the reason to the holder of a call without an answer, and in the record of the call', async () => {
+  test('is the reason in the refusal of an unanswered call, and in the record of the call', async () => {
     const account = await newAccount();
     const url = await urlOf(account);
     const before = upstream.seen.length;
@@ -137,7 +137,7 @@ describe('a suspended account', () => {
     expect(await outcomes(url)).toEqual(SERVED);
   });
 
-  test('gets no request of its API keys through, whatever it asks', async () => {
+  test('has every request of its API keys refused', async () => {
     const account = await newAccount();
     await ask('POST', `/${account.id}/suspend`);
     const { key } = account.api_key;
@@ -169,7 +169,7 @@ describe('a suspended account', () => {
     await become(SERVED);
   });
 
-  test('is answered with 202 while Redis is away, and is suspended without another request', async () => {
+  test('is suspended with 202 while Redis is down, and takes effect without another request', async () => {
     const account = await newAccount();
     const url = await urlOf(account);
     expect(await outcomes(url)).toEqual(SERVED);
@@ -183,7 +183,7 @@ describe('a suspended account', () => {
   });
 });
 
-test('a deleted account is refused for good, and the keys of its virtual keys are erased', async () => {
+test('a deleted account is refused permanently, and the keys of its virtual keys are erased', async () => {
   const account = await newAccount();
   const url = await urlOf(account);
   const { key } = account.api_key;
@@ -211,7 +211,7 @@ test('a deleted account is refused for good, and the keys of its virtual keys ar
   refused(await ask('DELETE', `/${randomUUID()}`), 'not_found');
 });
 
-test('the endpoints of a deleted account keep no secret, such as the URL of Slack, and its alerts are gone', async () => {
+test('the endpoints of a deleted account keep no secret, such as a Slack URL, and its alerts are deleted', async () => {
   const { id, api_key } = await newAccount();
   const of = { ...stack, apiKey: api_key.key };
   const endpoint = { format: 'slack', url: `${upstream.url}/services/T0/B0/secret` };
@@ -249,7 +249,7 @@ describe('the scope operator', () => {
     }
   });
 
-  test('is given only by a key that has it', async () => {
+  test('can be given only by a key that has it', async () => {
     const {
       api_key: { key },
     } = await newAccount();
@@ -260,7 +260,7 @@ describe('the scope operator', () => {
     refused(await send(stack, { apiKey: made.key, body: least }), 'forbidden');
   });
 
-  test('does not suspend or delete the own account, and finds no unknown one', async () => {
+  test('does not suspend or delete its own account, and gets 404 for an unknown one', async () => {
     const own = await ownAccount(stack);
     for (const [method, path] of [
       ['POST', '/suspend'],

@@ -62,10 +62,10 @@ const read = (
     readFigures(tx, { ...NONE, ...condition }, { accountId: of.account, nowMs, checkedMs }),
   );
 
-describe('an alert of errors', () => {
+describe('an alert for errors', () => {
   const condition = { errors: { percent: 5, calls: 20, minutes: 15, provider: undefined } };
 
-  test('holds in no window of a provider that fails 2 % of its calls at random', async () => {
+  test('does not fire for a provider with 2 % random failures', async () => {
     const of = await owner();
     const end = Math.floor(Date.now() / HOUR) * HOUR;
     const hours = 4;
@@ -82,7 +82,7 @@ describe('an alert of errors', () => {
     expect(present?.value).toBeGreaterThan(0);
   });
 
-  test('leaves out a window of which it reads only the newest calls', async () => {
+  test('skips a window of which it reads only the newest calls', async () => {
     const of = await owner();
     const now = Math.floor(Date.now() / HOUR) * HOUR - 1;
     // 12 to 27 minutes ago 25,000 calls settled, of which the last 2,000 failed: 8 percent.
@@ -93,7 +93,7 @@ describe('an alert of errors', () => {
     expect([past, present?.value]).toEqual([[], 0]);
   });
 
-  test('has each whole window of a pause', async () => {
+  test('evaluates each whole window of a pause', async () => {
     const of = await owner();
     const now = Math.floor(Date.now() / HOUR) * HOUR + 7 * MINUTE;
     await addMany(of, now, { calls: 120, everyMs: MINUTE, failed: 'i between 60 and 90' });
@@ -116,7 +116,7 @@ async function settledBefore(agoMs: number): Promise<void> {
   await redis.xtrim(keys.usage(from), 'MAXLEN', 0);
 }
 
-test('an alert of an hour fires for calls that waited three hours for the ledger, although it was evaluated before they came', async () => {
+test('an alert for an hour fires for calls that waited three hours for the ledger, even if it was evaluated before they arrived', async () => {
   const of = await owner();
   const condition = { spend: { window: 'hour', amount: 1 } };
   const { id } = await createAlert(of, { condition });
@@ -145,7 +145,7 @@ test('an alert of an hour fires for calls that waited three hours for the ledger
   ]);
 });
 
-describe('an evaluation that takes long', () => {
+describe('an evaluation that takes too long', () => {
   /** Each evaluation of an alert of an account takes so long. */
   const slow = (account: string) =>
     stack.db.execute(
@@ -155,7 +155,7 @@ describe('an evaluation that takes long', () => {
       create trigger slow before update of checked_at on alerts for each row when (new.account_id = '${account}') execute function slow()`),
     );
 
-  test('puts off all alerts of its account, and none of another one', async () => {
+  test('postpones all alerts of its account, and none of another account', async () => {
     const [of, other] = [await owner(), await owner()];
     const condition = { spend: { window: 'hour', amount: 1 } };
     const ids: string[] = [];
@@ -203,7 +203,7 @@ test('the log names an alert that cannot be evaluated, and its account', async (
   ]);
 });
 
-test('an alert of a budget has the present window after a pause of more windows than it reads', async () => {
+test('an alert for a budget has the present window, after a pause with more windows than it reads', async () => {
   const of = await owner();
   const sent = await send(of, {
     path: '/v1/budgets',
@@ -236,7 +236,7 @@ test('an alert of a budget has the present window after a pause of more windows 
   expect(past.at(-1)?.endsAt).toEqual(present?.startsAt);
 });
 
-test('a jump compares an hour with the same hour of its time zone, also after its clocks changed', async () => {
+test('an alert for a jump compares an hour with the same hour in its time zone, also after a clock change', async () => {
   const of = await owner();
   const at = (time: string) => new Date(time);
   // Berlin's clocks went forward on 29 March 2026.

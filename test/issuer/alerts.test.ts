@@ -57,7 +57,7 @@ const ofDay = (amount = DOLLAR) => ({ spend: { window: 'day', amount } });
 /** A settled call of today, unless a day began within the last second. */
 const spend = (of: Owner, dollars: number) => addCalls(of, 0, [{ costMicrousd: dollars * DOLLAR }]);
 
-test('a crossing fires once, while three issuers evaluate at the same time, and is sent to the endpoint of the alert', async () => {
+test("a crossing fires once, while three issuers evaluate simultaneously, and is sent to the alert's endpoint", async () => {
   const { of, endpoint } = await withEndpoint();
   const other = await addEndpoint(of, { events: [] });
   const { id } = await createAlert(of, { name: 'Spend', condition: ofDay(), webhook: endpoint.id });
@@ -77,8 +77,8 @@ test('a crossing fires once, while three issuers evaluate at the same time, and 
   expect(other.upstream.seen).toEqual([]);
 });
 
-describe('an alert of spend', () => {
-  test('is resolved when its day is over, and fires again for the next one', async () => {
+describe('an alert for spending', () => {
+  test('is resolved when its day is over, and fires again for the next day', async () => {
     const { of, endpoint } = await withEndpoint();
     const { id } = await createAlert(of, { name: 'Day', condition: ofDay(), webhook: endpoint.id });
     await spend(of, 1);
@@ -97,7 +97,7 @@ describe('an alert of spend', () => {
     expect(seen(endpoint)).toEqual(['alert.fired', 'alert.fired', 'alert.resolved']);
   });
 
-  test('that missed the end of an hour fires for it once, although the hour is over', async () => {
+  test('that was not evaluated at the end of an hour fires for it once, although the hour is over', async () => {
     const { of, endpoint } = await withEndpoint();
     const condition = { spend: { window: 'hour', amount: DOLLAR } };
     const { id } = await createAlert(of, { name: 'Hour', condition, webhook: endpoint.id });
@@ -127,7 +127,7 @@ describe('an alert of spend', () => {
     expect(await firingsOf(of, id)).toEqual([]);
   });
 
-  test('has the days of its time zone', async () => {
+  test('uses the days of its time zone', async () => {
     const { of } = await withEndpoint();
     const zone = 'Pacific/Kiritimati';
     const { id } = await createAlert(of, {
@@ -141,11 +141,11 @@ describe('an alert of spend', () => {
   });
 });
 
-describe('an alert of a jump', () => {
+describe('an alert for a jump', () => {
   const jump = (window: string) => ({ spend_jump: { window, factor: 3, at_least: DOLLAR } });
 
   test.each([['day'], ['hour']])(
-    'of a %s compares with the mean of the seven before, also after calls were summed',
+    'over a %s compares with the mean of the previous seven, even after calls were summed',
     async (window) => {
       const { of } = await withEndpoint();
       const { id } = await createAlert(of, { condition: jump(window) });
@@ -166,7 +166,7 @@ describe('an alert of a jump', () => {
     },
   );
 
-  test('does not fire below its least amount, however little was spent before', async () => {
+  test('does not fire below its minimum amount, however little was spent before', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: jump('day') });
     await addCalls(of, 0, [{ costMicrousd: DOLLAR - 1 }]);
@@ -175,14 +175,14 @@ describe('an alert of a jump', () => {
   });
 });
 
-describe('an alert of a budget', () => {
+describe('an alert for a budget', () => {
   const budgetOf = async (of: Owner, body: object) => {
     const sent = await send(of, { path: '/v1/budgets', body });
     expect(sent.status, sent.text).toBe(201);
     return (JSON.parse(sent.text) as { id: string }).id;
   };
 
-  test('fires at its part of the fullest limit, is resolved when the limit is raised, and fires again', async () => {
+  test('fires at its percentage of the fullest limit, is resolved when the limit is raised, and fires again', async () => {
     const { of, endpoint } = await withEndpoint();
     const budget = await budgetOf(of, { scope: { account: true }, max_uses: 4, cost_limit: 100 * DOLLAR });
     const condition = { budget: { budget, percent: 75 } };
@@ -206,7 +206,7 @@ describe('an alert of a budget', () => {
     expect(seen(endpoint)).toEqual(['alert.fired', 'alert.fired', 'alert.resolved']);
   });
 
-  test('fires for a window that ended meanwhile, and has no figure once the budget is deleted', async () => {
+  test('fires for a window that has ended, and has no figure once the budget is deleted', async () => {
     const { of } = await withEndpoint();
     const budget = await budgetOf(of, { scope: { account: true }, max_uses: 4, window: 'day' });
     const { id } = await createAlert(of, { condition: { budget: { budget, percent: 100 } } });
@@ -240,12 +240,12 @@ describe('an alert of a budget', () => {
   });
 });
 
-describe('an alert of errors', () => {
+describe('an alert for errors', () => {
   const errors = { errors: { percent: 50, calls: 4, minutes: 5 } };
   const failed = { failure: 'upstream_unreachable', status: null };
   const passed = { failure: null, status: 200 };
 
-  test('counts only faults of providers and of Presign, and waits for enough calls', async () => {
+  test('counts only faults of providers and of Presign, and only with enough calls', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: errors });
     await addCalls(of, 0, [failed, failed, failed]);
@@ -264,7 +264,7 @@ describe('an alert of errors', () => {
     expect(await getAlert(of, id)).toMatchObject({ value: 50, firing_since: expect.any(Number) });
   });
 
-  test('stays while calls pass again, and is resolved after its minutes without a fault', async () => {
+  test('keeps firing while calls pass again, and is resolved after its minutes without a fault', async () => {
     const { of, endpoint } = await withEndpoint();
     const { id } = await createAlert(of, { name: 'Errors', condition: errors, webhook: endpoint.id });
     await addCalls(of, 0, [failed, failed, failed, failed]);
@@ -286,7 +286,7 @@ describe('an alert of errors', () => {
     expect(seen(endpoint)).toEqual(['alert.fired', 'alert.resolved']);
   });
 
-  test('fires for faults that no issuer evaluated at the time', async () => {
+  test('fires for faults at times when no issuer evaluated', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: errors });
     await evaluate(stack, id);
@@ -297,7 +297,7 @@ describe('an alert of errors', () => {
     expect(await firingsOf(of, id)).toMatchObject([{ value: 100, resolved_at: expect.any(Number) }]);
   });
 
-  test('of one provider counts its calls alone', async () => {
+  test('for one provider counts only its calls', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: { errors: { ...errors.errors, provider: 'mcp' } } });
     await addCalls(of, 0, [failed, failed, failed, failed]);
@@ -307,7 +307,7 @@ describe('an alert of errors', () => {
 });
 
 describe('a change', () => {
-  test('of the condition resolves a firing, and the new one fires by itself', async () => {
+  test('of the condition resolves a firing, and the new condition fires separately', async () => {
     const { of, endpoint } = await withEndpoint();
     const { id } = await createAlert(of, { name: 'Changed', condition: ofDay(), webhook: endpoint.id });
     await spend(of, 2);
@@ -328,7 +328,7 @@ describe('a change', () => {
     expect(seen(endpoint)).toEqual(['alert.fired', 'alert.fired', 'alert.resolved', 'alert.resolved']);
   });
 
-  test('of the name alone leaves a firing', async () => {
+  test('of the name alone keeps a firing', async () => {
     const { of } = await withEndpoint();
     const { id } = await createAlert(of, { condition: ofDay() });
     await spend(of, 2);
@@ -351,7 +351,7 @@ describe('nothing is sent', () => {
     expect(await firingsOf(of, id)).toHaveLength(1);
   });
 
-  test('once an alert is deleted, and its history goes with it', async () => {
+  test('once an alert is deleted, and its history is deleted too', async () => {
     const { of, endpoint } = await withEndpoint();
     const { id } = await createAlert(of, { condition: ofDay(), webhook: endpoint.id });
     await spend(of, 2);
@@ -362,7 +362,7 @@ describe('nothing is sent', () => {
     refused(await send(of, { method: 'GET', path: `/v1/alerts/${id}/firings` }), 'not_found');
   });
 
-  test('once its endpoint is deleted; the alert stays, and shows its firing', async () => {
+  test('once its endpoint is deleted; the alert remains, and shows its firing', async () => {
     const { of, endpoint } = await withEndpoint();
     const { id } = await createAlert(of, { condition: ofDay(), webhook: endpoint.id });
     expect((await send(of, { method: 'DELETE', path: `/v1/webhooks/${endpoint.id}` })).status).toBe(204);
@@ -374,7 +374,7 @@ describe('nothing is sent', () => {
   });
 });
 
-test('an alert that cannot be evaluated is put off, and others go on', async () => {
+test('an alert that cannot be evaluated is postponed, and other alerts are evaluated', async () => {
   const { of } = await withEndpoint();
   const broken = await createAlert(of, { condition: ofDay() });
   const { id } = await createAlert(of, { condition: ofDay() });
@@ -391,7 +391,7 @@ test('an alert that cannot be evaluated is put off, and others go on', async () 
   expect(await firingsOf(of, id)).toHaveLength(1);
 });
 
-test('a test goes to the endpoint at once, and leaves the state', async () => {
+test('a test message is sent to the endpoint at once, and does not change the state', async () => {
   const { of, endpoint } = await withEndpoint();
   const alert = await createAlert(of, { name: 'Tried', condition: ofDay(), webhook: endpoint.id });
   const sent = await send(of, { path: `/v1/alerts/${alert.id}/test` });
@@ -405,7 +405,7 @@ test('a test goes to the endpoint at once, and leaves the state', async () => {
   expect(await firingsOf(of, alert.id)).toEqual([]);
 });
 
-test('a test meets the deletion of its endpoint: the endpoint is not found', async () => {
+test('a test message whose endpoint is deleted at the same moment gets 404 or 400', async () => {
   const { of, endpoint } = await withEndpoint();
   const alert = await createAlert(of, { condition: ofDay(), webhook: endpoint.id });
   const tested = await stack.db.transaction(async (tx) => {
@@ -436,7 +436,7 @@ test.each([
   ['101 percent', { condition: { errors: { percent: 101 } } }, 'condition.errors.percent'],
   ['too many minutes', { condition: { errors: { percent: 5, minutes: 61 } } }, 'condition.errors.minutes'],
   ['an unknown field', { condition: ofDay(), channel: '#ops' }, 'channel'],
-])('an alert that has %s is refused, naming the field', async (_what, fields, param) => {
+])('an alert that has %s is refused, and the error names the field', async (_what, fields, param) => {
   refused(
     await send(stack, { path: '/v1/alerts', body: { name: 'a', ...fields } }),
     'invalid_request',

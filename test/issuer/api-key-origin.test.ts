@@ -65,7 +65,7 @@ const revokeIssued = (to: Pick<Stack, 'issuerUrl' | 'apiKey'>, keyId: string) =>
   send(to, { method: 'DELETE', path: `/v1/sessions?api_key=${keyId}` });
 
 describe('the API key that issued a URL', () => {
-  test('is shown with each grant of the session, and finds the sessions', async () => {
+  test('is shown with each grant of the session, and filters sessions', async () => {
     const [one, two] = [await another(), await another()];
     const { session_id } = await issue(one, {});
     await issue(two, { session_id });
@@ -92,7 +92,7 @@ describe('the API key that issued a URL', () => {
     expect(JSON.parse(sent.text)).toEqual({ data: [], next_cursor: null });
   });
 
-  test('and the request id of each call, refunds included, are in the ledger, in usage and in usage.settled', async () => {
+  test('is with the request id of each call, refunds included, in the ledger, in usage and in usage.settled', async () => {
     const endpoint = await addEndpoint(stack, { events: ['usage.settled'] });
     const own = await another();
     const { url } = await issue(own, {});
@@ -141,8 +141,8 @@ describe('the API key that issued a URL', () => {
   });
 });
 
-describe('everything that an API key has issued', () => {
-  test('is revoked at once, and nothing that another key has issued', async () => {
+describe('revoking everything that an API key has issued', () => {
+  test('ends its URLs at once, and no URL of another key', async () => {
     const [leaked, other] = [await another(), await another()];
     const own = await issue(leaked, {});
     const shared = await issue(leaked, {});
@@ -163,7 +163,7 @@ describe('everything that an API key has issued', () => {
     expect((await revokeIssued(other, leaked.keyId)).status).toBe(204);
   });
 
-  test('is not revoked by another account, and an id that names no key is refused', async () => {
+  test('is refused to another account, and for an unknown id', async () => {
     const own = await another();
     const { url } = await issue(own, {});
     const stranger = { ...stack, apiKey: (await addAccount(stack)).apiKey };
@@ -178,7 +178,7 @@ describe('everything that an API key has issued', () => {
     expect(await outcomeOf(url)).toBe('passed');
   });
 
-  test('answers 202 while Redis is away, and is revoked in batches by a sweep: 1,300 URLs, 1,050 of one second', async () => {
+  test('answers 202 while Redis is down, and a sweep finishes in batches: 1,300 URLs, 1,050 from one second', async () => {
     const own = await another();
     const rows = await insertGrants(own.keyId, 1_300);
     const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
@@ -201,7 +201,7 @@ describe('everything that an API key has issued', () => {
     await eventually(async () => (await revokeIssued(own, own.keyId)).status === 204, 30_000);
   }, 120_000);
 
-  test('is revoked although the issuer that was asked died after its first batch', async () => {
+  test('finishes although the issuer died after its first batch', async () => {
     const own = await another();
     const { url } = await issue(own, {});
     expect(await outcomeOf(url)).toBe('passed');

@@ -49,7 +49,7 @@ describe('a created API key', () => {
     refused(await send(stack, { apiKey: reader.key, body: least }), 'forbidden');
   });
 
-  test('is shown once, is what the pattern for secret scanners finds, and is stored as a hash', async () => {
+  test('is shown once, matches the pattern for secret scanners, and is stored as a hash', async () => {
     const { admin } = await newAccount();
     const created = await create(admin, { name: 'shown once' });
     expect(created.key).toMatch(new RegExp(`^${API_KEY_PATTERN}$`));
@@ -115,7 +115,7 @@ describe('a created API key', () => {
     [{ name: 'a', scopes: ['presgin'] }, 'scopes[0]', 'expected one of presign, read, admin, operator.'],
     [{ name: 'a', scope: ['read'] }, 'scope', 'this field is not known (did you mean scopes?).'],
     [{ name: '', scopes: ['read'] }, 'name', 'expected 1 to 255 characters, not white space alone.'],
-  ])('that is requested with %j is refused with a hint how to correct it', async (body, param, problem) => {
+  ])('that is requested with %j is refused with a hint', async (body, param, problem) => {
     const { admin } = await newAccount();
     const sent = await ask(admin, 'POST', '', body);
     expect(refused(sent, 'invalid_request', param)).toBe(`${param}: ${problem}`);
@@ -152,7 +152,7 @@ describe('the last valid admin key', () => {
   const own = async (admin: string) =>
     (await list(admin)).data.find((key) => key.scopes.includes('admin'))?.id;
 
-  test('cannot be revoked; with a second one it can', async () => {
+  test('cannot be revoked unless there is a second one', async () => {
     const { admin } = await newAccount();
     const id = await own(admin);
     await create(admin, { scopes: ['presign', 'read'] });
@@ -163,7 +163,7 @@ describe('the last valid admin key', () => {
     expect((await list(second.key)).data).toHaveLength(3);
   });
 
-  test('is the last although others were revoked, have expired, or are another account’s', async () => {
+  test('is the last even if others are revoked, expired, or belong to another account', async () => {
     const { id: account, admin } = await newAccount();
     await newAccount();
     const past = new Date(Date.now() - 1);
@@ -176,7 +176,7 @@ describe('the last valid admin key', () => {
     refused(await ask(admin, 'DELETE', `/${row?.id}`), 'last_admin_key');
   });
 
-  test('is left, whichever, when all are revoked at once', async () => {
+  test('remains if all are revoked at once, whichever it is', async () => {
     const { id: account, admin } = await newAccount();
     const others = await Promise.all([1, 2, 3, 4].map(() => create(admin, { scopes: ['admin'] })));
     const rows = await stack.db.select().from(apiKeys).where(eq(apiKeys.accountId, account));

@@ -19,7 +19,7 @@ describe('an API key', () => {
   const withHeader = (authorization: string) =>
     send(stack, { apiKey: undefined, headers: { authorization }, body: ask });
 
-  test('that is missing, malformed or unknown always gets the same answer', async () => {
+  test('that is missing, malformed or unknown gets the same answer', async () => {
     const key = stack.apiKey;
     const unknown = generateApiKey();
     const headers = [
@@ -68,7 +68,7 @@ describe('an API key', () => {
     refused(await send(stack, { apiKey, body: ask }), 'unauthenticated');
   });
 
-  test('without the scope presign is refused with 403, with it or admin not', async () => {
+  test('without the scope presign gets 403, and with presign or admin it does not', async () => {
     const account = await ownAccount(stack);
     for (const scopes of [[], ['read'], ['Presign']]) {
       const apiKey = await addApiKey(stack, account, { scopes });
@@ -81,7 +81,7 @@ describe('an API key', () => {
     }
   });
 
-  test('has a time of last use once it was used', async () => {
+  test('shows its last use once it was used', async () => {
     const { id, apiKey } = await addAccount(stack);
     const lastUse = async () => {
       const [row] = await stack.db.select().from(apiKeys).where(eq(apiKeys.accountId, id));
@@ -102,14 +102,14 @@ describe('an API key', () => {
 });
 
 describe('routes without an API key', () => {
-  test('/healthz says that the process is alive, /readyz that nothing is out of order', async () => {
+  test('/healthz says that the process is alive, and /readyz that nothing is wrong', async () => {
     const health = await send(stack, { method: 'GET', path: '/healthz', apiKey: undefined });
     expect([health.status, JSON.parse(health.text)]).toEqual([200, { status: 'ok' }]);
     const ready = await send(stack, { method: 'GET', path: '/readyz', apiKey: undefined });
     expect([ready.status, JSON.parse(ready.text)]).toEqual([200, { status: 'ready', problems: [] }]);
   });
 
-  test('/v1/keys publishes the public key that verifies the tokens, under the kid they name', async () => {
+  test('/v1/keys publishes the public key that verifies the tokens, under their key id', async () => {
     const sent = await send(stack, { method: 'GET', path: '/v1/keys', apiKey: undefined });
     const { keys } = JSON.parse(sent.text) as { keys: { kid: string; public_key: string }[] };
     expect(keys.map((key) => key.public_key)).toEqual([stack.keys.publicKeys]);

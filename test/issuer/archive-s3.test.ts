@@ -54,7 +54,7 @@ const archived = () =>
     .map((each) => each['hold_id'])
     .sort();
 
-test('two issuers archive each call once into a bucket, in requests with the signature of AWS', async () => {
+test('two issuers archive each call once into a bucket, with requests signed as AWS requires', async () => {
   const ids = await addCalls(11_000);
   await Promise.all([sweep(), sweep()]);
   await eventually(isDone);
@@ -65,7 +65,7 @@ test('two issuers archive each call once into a bucket, in requests with the sig
   expect(new Set(s3.puts).size).toBe(s3.puts.length);
 });
 
-test('an upload whose answer is lost is not repeated under another name, and no call is lost or there twice', async () => {
+test('an upload whose answer is lost is not repeated under another name, and every call is archived once', async () => {
   const ids = await addCalls(6_000);
   s3.fault = 'cut';
   const stop = await sweep();
@@ -79,7 +79,7 @@ test('an upload whose answer is lost is not repeated under another name, and no 
   expect(s3.puts).toHaveLength(2);
 });
 
-test('an issuer that died while it sent a part leaves it to another one', async () => {
+test('a part whose issuer died while sending is sent by another one', async () => {
   const ids = await addCalls(10);
   s3.fault = 'away';
   const stop = await sweep();
@@ -119,7 +119,7 @@ test.each([
   await metrics.close();
 });
 
-test('neither the log nor Postgres has the key of the bucket', async () => {
+test('neither the log nor Postgres contains the key of the bucket', async () => {
   await addCalls(10);
   s3.fault = 'denied';
   await sweep();
@@ -129,7 +129,7 @@ test('neither the log nor Postgres has the key of the bucket', async () => {
     for (const secret of Object.values(S3_KEY)) expect(text).not.toContain(secret);
 });
 
-test('a store gets nothing before its certificate is checked, and a proxy opens the way to it', async () => {
+test('a store gets nothing before its certificate is checked, and can be reached through a proxy', async () => {
   await addCalls(10);
   const proxy = await startProxy();
   const store = await startTlsUpstream(await newCertificate('localhost'));
@@ -142,7 +142,7 @@ test('a store gets nothing before its certificate is checked, and a proxy opens 
   await proxy.close();
 });
 
-test('long rows are split over files of a bounded size', async () => {
+test('long rows are split over files of bounded size', async () => {
   const ids = await addCalls(3_000, { externalUser: 'u'.repeat(6_000) });
   await sweep();
   await eventually(isDone);
