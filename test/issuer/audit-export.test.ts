@@ -44,7 +44,7 @@ const exported = (apiKey: string, query: string, accept?: string) =>
   });
 
 describe('the export of the audit log', () => {
-  test('has every entry once, newest first, as a line of JSON each', async () => {
+  test('has every entry once, newest first, as one line of JSON each', async () => {
     const { apiKey } = await accountWith(1_234);
     const sent = await exported(apiKey, '', 'application/x-ndjson');
     expect([sent.status, sent.headers.get('content-type')]).toEqual([
@@ -63,7 +63,7 @@ describe('the export of the audit log', () => {
     expect((JSON.parse(first.text) as { data: AuditEntry[] }).data).toEqual(entries.slice(0, 3));
   });
 
-  test('has the same entries as CSV, in which no cell is a formula', async () => {
+  test('has the same entries as CSV, and no cell is a formula', async () => {
     const { apiKey } = await accountWith(3);
     await stack.db.update(audit).set({ targetId: '=HYPERLINK("x")' }).where(eq(audit.targetId, 'key-2'));
     const { text, headers } = await exported(apiKey, '?format=csv');
@@ -75,7 +75,7 @@ describe('the export of the audit log', () => {
     expect(text).toContain('"{""name"":""=1+1, \\""1\\""""}"');
   });
 
-  test('keeps to the filters, and to one account', async () => {
+  test('obeys the filters, and shows one account', async () => {
     const { apiKey } = await accountWith(20);
     const { text } = await exported(apiKey, '?format=ndjson&target_id=key-7');
     expect(text.trimEnd().split('\n')).toHaveLength(1);
@@ -83,22 +83,19 @@ describe('the export of the audit log', () => {
     expect((await exported(apiKey, `?format=csv&to=1`)).text.split('\r\n')).toHaveLength(2);
   });
 
-  test.each(['limit=5', 'cursor=MTc2NzIyNTYwMDEyMzAwMC4w'])(
-    'is not of one page: %s is refused',
-    async (paging) => {
-      const { apiKey } = await accountWith(1);
-      refused(await exported(apiKey, `?format=csv&${paging}`), 'invalid_request', paging.split('=')[0]);
-    },
-  );
+  test.each(['limit=5', 'cursor=MTc2NzIyNTYwMDEyMzAwMC4w'])('is not paged: %s is refused', async (paging) => {
+    const { apiKey } = await accountWith(1);
+    refused(await exported(apiKey, `?format=csv&${paging}`), 'invalid_request', paging.split('=')[0]);
+  });
 
-  test('is JSON without a wish, and refuses a form that it does not have', async () => {
+  test('is JSON by default, and refuses an unknown format', async () => {
     const { apiKey } = await accountWith(1);
     for (const accept of [undefined, '*/*', 'application/json, text/csv;q=0.5'])
       expect((await exported(apiKey, '', accept)).headers.get('content-type')).toBe('application/json');
     refused(await exported(apiKey, '?format=xml'), 'invalid_request', 'format');
   });
 
-  test('is read from Postgres only as fast as its caller reads it', async () => {
+  test('reads from Postgres only as fast as its caller reads', async () => {
     const { apiKey, id } = await accountWith(60_000);
     const url = new URL(`${stack.issuerUrl}/v1/audit?format=ndjson`);
     const asked = request(url, { headers: { authorization: `Bearer ${apiKey}` } });
@@ -122,7 +119,7 @@ describe('audit.entry', () => {
     return endpoint;
   };
 
-  test('brings the entry of each change to an endpoint that names it, and to no other', async () => {
+  test('is sent for each change to an endpoint that subscribes to it, and to no other', async () => {
     const [named, all] = [await listen('audit.entry'), await listen()];
     const { id } = await createVirtualKey(stack, { key: 'sk-never-in-an-event' });
     await arrived(named, 3);
@@ -145,7 +142,7 @@ describe('audit.entry', () => {
     expect(stored).not.toContain(stack.apiKey);
   });
 
-  test('is not written for a change that was refused', async () => {
+  test('is not sent for a change that was refused', async () => {
     const named = await listen('audit.entry');
     await eventually(async () => named.upstream.seen.length >= 1 || undefined);
     refused(await send(stack, { method: 'DELETE', path: `/v1/api-keys/${randomUUID()}` }), 'not_found');
@@ -153,7 +150,7 @@ describe('audit.entry', () => {
     expect(named.events()).toHaveLength(1);
   });
 
-  test('lets endpoints be removed at the same moment', async () => {
+  test('allows endpoints to be removed at the same moment', async () => {
     const some = await Promise.all(Array.from({ length: 6 }, () => listen('audit.entry')));
     const gone = await Promise.all(
       some.map(({ id }) => send(stack, { method: 'DELETE', path: `/v1/webhooks/${id}` })),

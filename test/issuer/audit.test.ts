@@ -270,7 +270,7 @@ describe('every operation that changes something', () => {
   });
 
   test.each(Object.entries(CHANGES))(
-    '%s leaves exactly one entry, without a secret',
+    '%s writes exactly one entry, without a secret',
     async (_name, prepare) => {
       const { method, path, body, action, kind, id } = await prepare();
       const before = await stack.db.$count(audit);
@@ -291,7 +291,7 @@ describe('every operation that changes something', () => {
     },
   );
 
-  test.each(Object.entries(CHANGES))('%s leaves no entry when it is refused', async (_name, prepare) => {
+  test.each(Object.entries(CHANGES))('%s writes no entry if it is refused', async (_name, prepare) => {
     const { method, path, body } = await prepare();
     const before = await stack.db.$count(audit);
     const { apiKey } = await addAccount(stack);
@@ -304,7 +304,7 @@ describe('every operation that changes something', () => {
 });
 
 describe('the audit log', () => {
-  test('has the fields that changed, before and after', async () => {
+  test('has the fields that changed, with old and new values', async () => {
     const { id } = await createVirtualKey(stack);
     await send(stack, { path: `/v1/virtual-keys/${id}/rotate`, body: { key: 'sk-next' } });
     const { data } = await entriesOf(`?target_id=${id}`);
@@ -315,7 +315,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  test('counts the URLs that a revocation ended, also when it is repeated', async () => {
+  test('counts the URLs that a revocation ended, even if the revocation is repeated', async () => {
     const user = `user-${randomUUID()}`;
     for (const _ of [1, 2, 3]) await issue(stack, { external_user: user });
     const path = `/v1/sessions?external_user=${user}`;
@@ -343,7 +343,7 @@ describe('the audit log', () => {
     refused(await read('?target=x'), 'invalid_request', 'target');
   });
 
-  test('shows an account its own entries alone, to keys with the scope read', async () => {
+  test('shows an account only its own entries, to keys with the scope read', async () => {
     const other = await addAccount(stack);
     const reader = await addApiKey(stack, other.id, { scopes: ['read'] });
     expect((await entriesOf('', reader)).data).toEqual([]);
@@ -358,7 +358,7 @@ describe('the audit log', () => {
     refused(await read('', other.apiKey), 'forbidden');
   });
 
-  test('is written with the change or not at all', async () => {
+  test('is written together with the change or not at all', async () => {
     const before = await stack.db.$count(audit);
     const all = await send(stack, { method: 'GET', path: '/v1/api-keys?limit=100' });
     const { data } = JSON.parse(all.text) as { data: { id: string; name: string }[] };
@@ -371,7 +371,7 @@ describe('the audit log', () => {
     expect((await stack.db.$count(audit)) - before).toBe(revoked);
   });
 
-  test('loses entries that are older than AUDIT_KEPT_DAYS, and no others', async () => {
+  test('loses entries older than AUDIT_KEPT_DAYS, and no others', async () => {
     const old = { accountId: randomUUID(), actor: 'cli', action: 'account.created' as const };
     const target = { targetKind: 'account' as const, targetId: 'x' };
     const id = randomUUID();
@@ -387,14 +387,14 @@ describe('the audit log', () => {
     expect(await stack.db.$count(audit, eq(audit.id, id))).toBe(0);
   });
 
-  test('names the key of the environment, made by the issuer', async () => {
+  test('shows the key of the environment as created by the issuer', async () => {
     const { data } = await entriesOf('?actor=issuer');
     expect(data).toMatchObject([
       { action: 'api_key.created', request_id: null, remote_address: null, after: { name: 'bootstrap' } },
     ]);
   });
 
-  test.skipIf(!canReachDatabase)('has the changes of the command line, by cli', async () => {
+  test.skipIf(!canReachDatabase)('has the changes made by the command line, with the actor cli', async () => {
     const env = { DATABASE_URL: stack.databaseUrl };
     const created = await presign(['accounts', 'create', '--name', 'acme'], env);
     const account = created.out.trim();

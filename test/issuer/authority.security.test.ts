@@ -275,8 +275,8 @@ const walk = operations.flatMap((place) =>
   NAMES.map((name) => ({ place, name, id: place.operation.operationId })),
 );
 
-describe('an answer has no more than its key may issue or read', () => {
-  test.each(walk)('$id, asked by $name', async ({ place, name, id }) => {
+describe('an answer contains no more than its key may issue or read', () => {
+  test.each(walk)('$id, requested by $name', async ({ place, name, id }) => {
     const { refuses, ...asked } = (await REQUESTS[id]?.()) ?? {};
     const scope = scopeOf(place.operation);
     const isAllowed = scope === undefined || has(name, scope);
@@ -301,7 +301,7 @@ describe('an answer has no more than its key may issue or read', () => {
     }
   });
 
-  test('and each of them may be seen by some key', () => {
+  test('and each answer is readable by some key', () => {
     expect([...seen.keys()].sort()).toEqual([...Object.keys(MARKS), 'url'].sort());
     for (const id of ['changeGrant', 'changeSession', 'presign', 'mcpPresign'])
       expect(seen.get('url')).toContain(id);

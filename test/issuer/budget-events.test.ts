@@ -66,7 +66,7 @@ function asText(event: WebhookEvent): string {
   return event.type;
 }
 
-test('each threshold of a window is announced once, while two issuers drain, and so is its exhaustion', async () => {
+test('each threshold of a window, and its exhaustion, is announced once while two issuers drain', async () => {
   const { of, endpoint, close } = await account();
   const budget = await create(of, {
     ...{ name: 'all', scope: { account: true }, window: 'day', max_uses: 10, thresholds: [90, 30] },
@@ -92,7 +92,7 @@ test('each threshold of a window is announced once, while two issuers drain, and
   await close();
 });
 
-test('a raised limit lets thresholds be reached again; a lowered one announces those that it has passed', async () => {
+test('after a raised limit thresholds can be reached again; a lowered limit announces those it has passed', async () => {
   const { of, endpoint, close } = await account();
   const { id } = await create(of, { scope: { account: true }, max_uses: 2, thresholds: [50, 100] });
   const url = await urlOf(of);
@@ -113,7 +113,7 @@ test('a raised limit lets thresholds be reached again; a lowered one announces t
   await close();
 });
 
-test('a budget of a template has its thresholds, until it is changed itself', async () => {
+test("a budget from a template has the template's thresholds, until the budget itself is changed", async () => {
   const { of, endpoint, close } = await account();
   const template = await create(of, { scope: { external_user: '*' }, max_uses: 4, thresholds: [] });
   const [ada, bob] = [await urlOf(of, { external_user: 'ada' }), await urlOf(of, { external_user: 'bob' })];
@@ -133,7 +133,7 @@ test('a budget of a template has its thresholds, until it is changed itself', as
   await close();
 });
 
-test('the end of a window is announced once, with its figures, and not for one that ended before the endpoint', async () => {
+test('the end of a window is announced once, with its figures, and not for a window that ended before the endpoint existed', async () => {
   const { of, endpoint, close } = await account();
   const { id } = await create(of, { scope: { account: true }, max_uses: 9, window: 'hour', thresholds: [] });
   await call(await urlOf(of), 3);

@@ -97,7 +97,7 @@ describe('a request for a budget', () => {
     ['{"scope": {"__proto__": {"account": true}}, "max_uses": 1}', 'scope.__proto__'],
     [`{${scope}, "max_uses": 1, "__proto__": {"cost_limit": 1}}`, '__proto__'],
     [`{${scope}, "max_uses": 1, "partition": 3}`, 'partition'],
-  ])('%s is refused by its field, and creates nothing', async (body, param) => {
+  ])('%s is refused with its field, and creates nothing', async (body, param) => {
     const { of } = await account();
     const sent = await ask(of, 'POST', '', body);
     expect([sent.status, JSON.parse(sent.text).error.code], sent.text).toEqual([400, 'invalid_request']);
@@ -123,7 +123,7 @@ describe('a request for a budget', () => {
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'é', 'e\u0301', ' team', 'team\t'])(
-    'of the metadata key %j covers URLs with this key, and with no other spelling of it',
+    'for the metadata key %j covers URLs with this key, and with no other spelling',
     async (key) => {
       const { of } = await account();
       // JSON.parse keeps `__proto__`, which an object literal does not.
@@ -148,7 +148,7 @@ describe('a request for a budget', () => {
   );
 });
 
-test('a gateway whose clock is minutes off counts a call in the window of Redis, right after a boundary', async () => {
+test("a gateway whose clock is minutes off counts a call in the window of Redis's clock, right after a boundary", async () => {
   const { of } = await account();
   const gateways = await Promise.all(
     [-5 * MINUTES, 5 * MINUTES].map((off) => stack.addGateway({ now: () => Date.now() + off })),
@@ -171,7 +171,7 @@ test('a gateway whose clock is minutes off counts a call in the window of Redis,
   expect(used.reduce((sum, [, calls]) => sum + calls, 0)).toBe(2);
 });
 
-test('a new budget, then one revocation: each URL of the user that still works draws on the budget, while others are issued', async () => {
+test('a budget is created while URLs of its user are issued, and after one revocation each working URL draws on it', async () => {
   const { of } = await account();
   const user = { external_user: 'ada' };
   const urls = await Promise.all(Array.from({ length: 5 }, () => urlOf(of, user)));
@@ -196,7 +196,7 @@ test('a new budget, then one revocation: each URL of the user that still works d
   expect(await list(of)).toMatchObject([{ id, current: { live: { used: 1 } } }]);
 });
 
-test('a suspended account is refused by its budgets’ routes and its URLs, and goes on where its budget was', async () => {
+test('a suspended account is refused by its budgets’ routes and its URLs, and its budgets continue afterwards', async () => {
   const { id, of } = await account();
   const operator = {
     ...stack,
@@ -224,7 +224,7 @@ test('a suspended account is refused by its budgets’ routes and its URLs, and 
   expect(await list(of)).toMatchObject([{ id: budget.id, max_uses: 2 }]);
 });
 
-test('changes, deletions and new budgets during calls over two gateways: nothing passes what was answered, and sums are exact', async () => {
+test('limits that are changed, deleted and created during calls over two gateways are never exceeded after the answer, and sums are exact', async () => {
   const { id: accountId, of } = await account();
   const users = Array.from({ length: 3 }, (_, i) => `user-${i}`);
   await create(of, { scope: { external_user: '*' }, max_uses: 1_000, window: 'day' });

@@ -84,7 +84,7 @@ const is = async (url: string, gateway = 0) => (await call(url, gateway)).is;
 const urlOf = async (of: Stack, fields: object = {}) => (await issue(of, fields)).url;
 
 describe('a budget', () => {
-  test('of an account covers every URL that is issued after it, and none before', async () => {
+  test('for an account covers every URL that is issued after it, and none before', async () => {
     const { stack: of } = await account();
     const before = await urlOf(of);
     const { id } = await create(of, { scope: { account: true }, max_uses: 3 });
@@ -98,7 +98,7 @@ describe('a budget', () => {
     expect((await read(of, id)).current).toMatchObject({ settled: { used: 3, spent: expect.any(Number) } });
   });
 
-  test('refuses without its figures and its name', async () => {
+  test('refuses without revealing its figures and its name', async () => {
     const { stack: of } = await account();
     const { id } = await create(of, { name: 'secret-project', scope: { account: true }, cost_limit: 1 });
     const { error } = await call(await urlOf(of));
@@ -114,7 +114,7 @@ describe('a budget', () => {
     });
   });
 
-  test('of an API key, of a virtual key and of a user covers their URLs alone', async () => {
+  test('for an API key, a virtual key or a user covers only their URLs', async () => {
     const { id: accountId, stack: of } = await account();
     const backend = await addApiKey(stack, accountId);
     const key = (await issueKey(of)) ?? '';
@@ -143,7 +143,7 @@ describe('a budget', () => {
     return (JSON.parse(sent.text) as { id?: string }).id;
   };
 
-  test('draws together with others: a call passes only if each has room, and counts in each', async () => {
+  test('adds to other budgets: a call passes only if each has room, and counts in each', async () => {
     const { stack: of } = await account();
     const all = await create(of, { scope: { account: true }, max_uses: 5 });
     const day = await create(of, { scope: { account: true }, max_uses: 3, window: 'day' });
@@ -158,7 +158,7 @@ describe('a budget', () => {
     expect([await used(all.id), await used(day.id), await used(own.id)]).toEqual([3, 3, 2]);
   });
 
-  test('that is raised lets the next call of every URL pass, and lowered or deleted follows at once', async () => {
+  test('that is raised admits the next call of every URL, and a lower limit or a deletion applies at once', async () => {
     const { stack: of } = await account();
     const { id } = await create(of, { scope: { account: true }, max_uses: 1, window: 'day' });
     const url = await urlOf(of);
@@ -188,7 +188,7 @@ describe('a budget', () => {
     expect((await ask(of, 'DELETE', `/${id}`)).status).toBe(204);
   });
 
-  test('begins its next window without a call being lost or counted twice, while Redis keeps the last one', async () => {
+  test('starts its next window without losing a call or counting one twice, while Redis keeps the last window', async () => {
     const { stack: of } = await account();
     const anchor = Math.floor(Date.now() / 1000) + 5;
     const { id } = await create(of, { scope: { account: true }, max_uses: 2, window: 'hour', anchor });
@@ -206,7 +206,7 @@ describe('a budget', () => {
     expect(windows.map(({ used }) => used)).toEqual([2, 2]);
   });
 
-  test('has its figures again after Redis lost everything', async () => {
+  test('is restored after Redis lost everything', async () => {
     const { stack: of } = await account();
     await create(of, { scope: { account: true }, max_uses: 2, window: 'month' });
     const [a, b] = [await urlOf(of), await urlOf(of)];
@@ -218,7 +218,7 @@ describe('a budget', () => {
     expect([await is(a), await is(b, 1)]).toEqual(['uses_exhausted', 'uses_exhausted']);
   });
 
-  test('of a key of metadata covers the URLs with exactly that text', async () => {
+  test('for a metadata key covers the URLs with exactly that text', async () => {
     const { stack: of } = await account();
     const { id, scope } = await create(of, { scope: { metadata: { team: 'red' } }, max_uses: 1 });
     expect(scope).toEqual({ metadata: { team: 'red' } });
@@ -268,7 +268,7 @@ describe('a budget', () => {
 });
 
 describe('a template', () => {
-  test('makes one budget for each user with the first URL, however many are issued at once', async () => {
+  test('creates one budget for each user with the first URL, however many URLs are issued at once', async () => {
     const { stack: of } = await account();
     const template = await create(of, { scope: { external_user: '*' }, max_uses: 2, window: 'month' });
     expect(template).toMatchObject({ kind: 'template', scope: { external_user: '*' }, current: null });
@@ -287,7 +287,7 @@ describe('a template', () => {
     expect(await list(of, '?external_user=ada')).toHaveLength(1);
   });
 
-  test('makes none for a URL without a user, and none for a user with a budget of the same window', async () => {
+  test('creates no budget for a URL without a user, or for a user with a budget of the same window', async () => {
     const { stack: of } = await account();
     const own = await create(of, { scope: { external_user: 'ada' }, max_uses: 9, window: 'day' });
     const template = await create(of, { scope: { external_user: '*' }, max_uses: 1, window: 'day' });
@@ -297,7 +297,7 @@ describe('a template', () => {
     expect((await read(of, own.id)).current).toMatchObject({ live: { used: 2 } });
   });
 
-  test('of a key of metadata makes one budget for each value, and draws together with another key', async () => {
+  test('for a metadata key creates one budget for each value, and adds to the budgets of another key', async () => {
     const { stack: of } = await account();
     const template = await create(of, { scope: { metadata: { team: '*' } }, max_uses: 1, window: 'day' });
     const project = await create(of, { scope: { metadata: { project: 'x' } }, max_uses: 2, window: 'day' });
@@ -318,7 +318,7 @@ describe('a template', () => {
     expect([await is(none), await is(none)]).toEqual(['ok', 'ok']);
   });
 
-  test('that is changed holds for later users, and for windows to come of those whose budget was not changed', async () => {
+  test('that is changed applies to later users, and to the next windows of budgets that were not changed themselves', async () => {
     const { stack: of } = await account();
     // The first window ends then, after all of its calls, also on a busy machine.
     const anchor = Math.floor(Date.now() / 1000) + 15;
@@ -390,7 +390,7 @@ describe('a request for a budget', () => {
     expect(row?.sharedBudgetIds).toHaveLength(8);
   });
 
-  test('by a key without the scope, or for a budget of another account, finds nothing', async () => {
+  test('by a key without the scope is refused, and a budget of another account is not found', async () => {
     const { id: accountId, stack: of } = await account();
     const { id } = await create(of, { scope: { account: true }, max_uses: 1 });
     const backend = { ...of, apiKey: await addApiKey(stack, accountId) };
@@ -414,7 +414,7 @@ describe('a request for a budget', () => {
     expect(await list(other)).toEqual([]);
   });
 
-  test('with an Idempotency-Key makes one budget', async () => {
+  test('with an Idempotency-Key creates one budget', async () => {
     const { stack: of } = await account();
     const body = { scope: { account: true }, max_uses: 1 };
     const more = { headers: { 'idempotency-key': randomUUID() } };
@@ -424,7 +424,7 @@ describe('a request for a budget', () => {
   });
 });
 
-test('URLs of an account with budgets lie in one partition, and their tokens say that older gateways must refuse them', async () => {
+test('URLs of an account with budgets are in one partition, and their tokens make older gateways refuse them', async () => {
   const { stack: of } = await account();
   const { id } = await create(of, { scope: { external_user: '*' }, max_uses: 9 });
   const urls = await Promise.all(Array.from({ length: 12 }, (_, i) => urlOf(of, { external_user: `u${i}` })));
@@ -436,7 +436,7 @@ test('URLs of an account with budgets lie in one partition, and their tokens say
   expect(claimsOf(stack, await urlOf(of, { external_user: 'u0' })).crt).toEqual(['shared_budgets']);
 });
 
-test('old windows are deleted with old URLs; the present one, the budget and the calls stay', async () => {
+test('old windows are deleted with old URLs; the present window, the budget and the calls are kept', async () => {
   const { stack: of } = await account();
   const { id } = await create(of, { scope: { account: true }, max_uses: 9, window: 'day' });
   const url = await urlOf(of);
@@ -464,7 +464,7 @@ test('old windows are deleted with old URLs; the present one, the budget and the
   expect(await is(url, 1)).toBe('ok');
 });
 
-test('calendars are stored far ahead, and an issuer goes on before they end', async () => {
+test('calendars are stored far ahead, and an issuer extends them before they end', async () => {
   const { stack: of } = await account();
   const { id } = await create(of, {
     scope: { account: true },

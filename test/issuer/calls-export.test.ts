@@ -47,7 +47,7 @@ const linesOf = (text: string) =>
     .map((line) => JSON.parse(line) as CallSummary);
 
 describe('the export of calls', () => {
-  test('has every call once, newest first, with those that were refused', async () => {
+  test('has every call once, newest first, including refused calls', async () => {
     const { apiKey, own, settledAt } = await accountWithCalls();
     await stack.db.insert(refusedCalls).values(
       Array.from({ length: REFUSED }, (_, i) => ({
@@ -66,7 +66,7 @@ describe('the export of calls', () => {
     expect(page.data).toEqual(all.slice(0, 100));
   });
 
-  test('has a column for each field as CSV, in which no cell is a formula', async () => {
+  test('has a column for each field as CSV, and no cell is a formula', async () => {
     const { apiKey } = await accountWithCalls();
     const sent = await ask(apiKey, 'format=csv');
     expect(sent.headers.get('content-type')).toBe('text/csv; charset=utf-8');
@@ -79,7 +79,7 @@ describe('the export of calls', () => {
     expect(sent.text).toContain('"{""source"":""bundled"",""id"":""7""}"');
   });
 
-  test('keeps to filters and to one account, and is not of one page', async () => {
+  test('obeys filters, shows one account, and is not paged', async () => {
     const { apiKey } = await accountWithCalls();
     const stranger = await addApiKey(stack, (await addAccount(stack)).id, { scopes: ['read'] });
     expect(linesOf((await ask(apiKey, 'format=ndjson&model=%3DHYPERLINK(%22x%22)')).text)).toHaveLength(1);

@@ -83,7 +83,7 @@ describe('a call', () => {
     expect((await list(stack, { external_user })).data).toEqual([summary]);
   });
 
-  test('has its cached tokens and their rate in the lines of its price', async () => {
+  test('shows its cached tokens and their rate in its price lines', async () => {
     details = { prompt_tokens_details: { cached_tokens: 30 } };
     const { url } = await issue(stack, {});
     const sent = await ask(stack, `/v1/calls/${await call(url, 200)}`);
@@ -122,7 +122,7 @@ describe('a call', () => {
     });
   });
 
-  test('that cost nothing and is charged its hold, as too many before it, has no lines', async () => {
+  test('that cost nothing but is charged its hold, after too many refunds, has no price lines', async () => {
     details = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const { url } = await issue(stack, { cost_limit: 1_000_000 });
     let found: { cost: number; hold: number; price_lines: unknown } | undefined;
@@ -135,7 +135,7 @@ describe('a call', () => {
     expect(found).toMatchObject({ cost: found?.hold, input_tokens: 0, price_lines: null });
   });
 
-  test('has what was given back of it', async () => {
+  test('shows its refund', async () => {
     const of = await fresh(stack);
     const requestId = randomUUID();
     await stack.db.insert(ledger).values([
@@ -153,7 +153,7 @@ describe('a call', () => {
     expect((await list(of)).data.map(({ outcome }) => outcome)).toEqual(['refunded', 'passed']);
   });
 
-  test("is an account's own, and unknown ids are not found", async () => {
+  test('is visible only to its own account, and unknown ids are not found', async () => {
     const [one, two] = [await fresh(stack), await fresh(stack)];
     const requestId = randomUUID();
     await stack.db.insert(ledger).values(row(one, { requestId }));
@@ -187,7 +187,7 @@ describe('a list of calls', () => {
     expect((await list(of, query)).data.map(({ request_id: id }) => id)).toEqual([requestId]);
   });
 
-  test('has every call once over its pages, newest first, also of one moment', async () => {
+  test('has every call once over its pages, newest first, even for calls of the same moment', async () => {
     const of = await fresh(stack);
     const requestIds = Array.from({ length: 25 }, () => randomUUID());
     const rows = requestIds.map((requestId, i) =>
@@ -205,7 +205,7 @@ describe('a list of calls', () => {
     expect(times).toEqual(times.toSorted((a, b) => b - a));
   });
 
-  test('refuses a filter that it does not know, and names it', async () => {
+  test('refuses an unknown filter, and names it', async () => {
     refused(await ask(stack, '/v1/calls?user=u1'), 'invalid_request', 'user');
     refused(await ask(stack, '/v1/calls?outcome=lost'), 'invalid_request', 'outcome');
     const message = refused(await ask(stack, '/v1/calls?grant_id=1'), 'invalid_request', 'grant_id');

@@ -74,7 +74,7 @@ const statusOf = async (url: string) => (await fetch(url.slice(0, url.indexOf('/
 const seconds = (ahead: number) => Math.floor(Date.now() / 1000) + ahead;
 
 describe('a changed URL', () => {
-  test('that was spent passes again on its next call once its limit is raised, on every gateway', async () => {
+  test('that was spent passes its next call on every gateway once its limit is raised', async () => {
     const { url } = await issue(stack, { max_uses: 2 });
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
     expect(await onBoth(url)).toEqual(['uses_exhausted', 'uses_exhausted']);
@@ -84,7 +84,7 @@ describe('a changed URL', () => {
     expect(await call(url)).toBe('uses_exhausted');
   });
 
-  test('that is lowered to 0 lets the call under way finish, and starts no other', async () => {
+  test('that is lowered to 0 lets the call in flight finish, and starts no other', async () => {
     held = deferred();
     const { url } = await issue(stack, { max_uses: 9, cost_limit: 1_000_000 });
     const before = upstream.seen.length;
@@ -99,7 +99,7 @@ describe('a changed URL', () => {
     expect(upstream.seen.length).toBe(before + 1);
   });
 
-  test.each(LIMIT_NAMES)('gets a first %s, a higher and a lower one, and none', async (name) => {
+  test.each(LIMIT_NAMES)('can get a first %s, a higher and a lower one, and lose it', async (name) => {
     const { url } = await issue(stack, {});
     expect(await call(url)).toBe('ok');
     const asked = name === 'max_uses' ? [null, -1] : [null];
@@ -112,7 +112,7 @@ describe('a changed URL', () => {
     expect(await call(url)).toBe('ok');
   });
 
-  test('that is shortened ends on every gateway when the change says, and shows its holder the new end', async () => {
+  test('that is shortened ends on every gateway at its new end, and shows its holder the new end', async () => {
     const { url } = await issue(stack, { expires_in: 600 });
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
     const end = seconds(3);
@@ -125,14 +125,14 @@ describe('a changed URL', () => {
     refused(await patch(idOf(url), { expires_at: seconds(60) }), 'grant_ended');
   });
 
-  test('that is shortened can be extended again up to the end of its token, before it ends', async () => {
+  test('that is shortened can, before it ends, be extended again up to the end of its token', async () => {
     const { url, expires_at: end } = await issue(stack, { expires_in: 600 });
     await change(url, { expires_at: seconds(60) });
     expect(await change(url, { expires_at: end })).toMatchObject({ expires_at: end, url });
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
   });
 
-  test('that is extended beyond its token is answered with a new URL of the same budget; the old one ends as it says', async () => {
+  test("that is extended beyond its token gets a new URL for the same budget; the old URL ends at its token's end", async () => {
     const { url } = await issue(stack, { expires_in: 4, max_uses: 3 });
     expect(await call(url)).toBe('ok');
     const end = seconds(600);
@@ -150,7 +150,7 @@ describe('a changed URL', () => {
     expect(lives).toBeGreaterThan(25 * 3_600_000);
   });
 
-  test('that gets a first tokens_per_minute is held to it, as far as its calls have a bound', async () => {
+  test('that gets a first tokens_per_minute obeys it for calls with a bound', async () => {
     const { url } = await issue(stack, {});
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
     await change(url, { tokens_per_minute: 1 });
@@ -162,7 +162,7 @@ describe('a changed URL', () => {
     refused(await patch(idOf(uncounted), { tokens_per_minute: 5 }), 'invalid_request', 'tokens_per_minute');
   });
 
-  test('whose concurrent_calls are lowered below the calls under way lets them finish, and starts none', async () => {
+  test('whose concurrent_calls are lowered below the calls in flight lets them finish, and starts none', async () => {
     held = deferred();
     const { url } = await issue(stack, { concurrent_calls: 3 });
     const before = upstream.seen.length;
@@ -176,7 +176,7 @@ describe('a changed URL', () => {
     expect(await Promise.all(running)).toEqual(['ok', 'ok']);
   });
 
-  test('that gateways remember without a limit is held to its first one, and to none once it is removed', async () => {
+  test('that gateways have cached without a limit obeys its first limit, and no limit once it is removed', async () => {
     const { url } = await issue(stack, {});
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
     await change(url, { cost_limit: 1_000_000 });
@@ -189,7 +189,7 @@ describe('a changed URL', () => {
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
   });
 
-  test('hears of its first limit only once the gateway has read it', async () => {
+  test('does not apply its first limit until the gateway has read it', async () => {
     const { url } = await issue(stack, {});
     expect(await call(url)).toBe('ok');
     await change(url, { cost_limit: 1_000_000 });
@@ -207,7 +207,7 @@ describe('a changed URL', () => {
     expect(await call(url)).toBe('ok');
   });
 
-  test('that no gateway has seen is called within the new limits, not those of its seed', async () => {
+  test('that no gateway has loaded is called within the new limits, not those of its seed', async () => {
     const { url } = await issue(stack, { max_uses: 5 });
     await change(url, { max_uses: 1 });
     expect(await onBoth(url)).toEqual(['ok', 'uses_exhausted']);
@@ -215,7 +215,7 @@ describe('a changed URL', () => {
 });
 
 describe('a change', () => {
-  test('is refused when it was meant for another revision, and changes nothing', async () => {
+  test('is refused if it names another revision, and changes nothing', async () => {
     const { url } = await issue(stack, { max_uses: 5 });
     const id = idOf(url);
     expect((await patch(id, { max_uses: 6 }, { headers: { 'if-match': '"1"' } })).status).toBe(200);
@@ -228,7 +228,7 @@ describe('a change', () => {
     expect(await read(id)).toMatchObject({ max_uses: 6, revision: 2 });
   });
 
-  test('of an ended URL, of another account, or by a key that may not issue, is refused', async () => {
+  test("of an ended URL, of another account's URL, or by a key that may not issue, is refused", async () => {
     const { url } = await issue(stack, {});
     const id = idOf(url);
     refused(await patch(id, { max_uses: 1 }, { apiKey: (await addAccount(stack)).apiKey }), 'not_found');
@@ -241,7 +241,7 @@ describe('a change', () => {
     expect(await read(id)).toMatchObject({ status: 'revoked', revision: 1 });
   });
 
-  test('by an API key with a policy can lower and shorten, and raise and extend nothing', async () => {
+  test('by an API key with a policy can lower and shorten, but not raise and extend', async () => {
     const { url } = await issue(stack, { max_uses: 5, expires_in: 600 });
     const id = idOf(url);
     const policy = { required: ['max_uses'] } as never;
@@ -273,7 +273,7 @@ describe('a change', () => {
     expect(await read(id)).toMatchObject({ revision: 1 });
   });
 
-  test('of a bundle takes the limits that a bundle can have', async () => {
+  test('of a bundle accepts the limits that a bundle can have', async () => {
     const bundle = async (...transports: string[]) => {
       const servers = transports.map((transport, i) => ({
         name: `${i}`,
@@ -292,7 +292,7 @@ describe('a change', () => {
     expect((await patch(mixed, { concurrent_calls: null, max_uses: 2 })).status).toBe(200);
   });
 
-  test('leaves its limits and its end before and after in the audit log, without the metadata', async () => {
+  test('records its limits and its end before and after in the audit log, without the metadata', async () => {
     const { url } = await issue(stack, { max_uses: 5 });
     await change(url, { max_uses: 6, metadata: { secret: 'sk-in-metadata' } });
     const [row] = await stack.db.select().from(audit).orderBy(desc(audit.at)).limit(1);
@@ -301,7 +301,7 @@ describe('a change', () => {
     expect(JSON.stringify(row)).not.toContain('sk-in-metadata');
   });
 
-  test('answers 202 when Redis is away, and takes effect without being repeated', async () => {
+  test('answers 202 when Redis is down, and takes effect without a retry', async () => {
     const { url } = await issue(stack, { max_uses: 9 });
     expect(await call(url)).toBe('ok');
     const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
@@ -338,7 +338,7 @@ describe('a change', () => {
 
 type Span = { readonly began: number; readonly ended: number };
 
-test('with random changes during calls over two gateways, each call that passes is within a limit then in force', async () => {
+test('a random change is obeyed during calls over two gateways: each call that passes is within a limit in force at that time', async () => {
   const { url } = await issue(stack, { max_uses: 10 });
   const changes: (Span & { readonly limit: number })[] = [{ began: 0, ended: 0, limit: 10 }];
   const calls: (Span & { readonly outcome: string })[] = [];
@@ -392,7 +392,7 @@ test('with random changes during calls over two gateways, each call that passes 
   expect(passed.length).toBeGreaterThan(0);
 });
 
-test('a change holds when Redis loses all data: no call passes on the old limit', async () => {
+test('a change survives the loss of all data in Redis: no call passes on the old limit', async () => {
   const { url } = await issue(stack, { max_uses: 1_000 });
   expect(await onBoth(url)).toEqual(['ok', 'ok']);
   await callsSettled(stack);

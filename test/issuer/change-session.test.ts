@@ -68,7 +68,7 @@ async function call(url: string, gateway = 0): Promise<string> {
 const callAll = (urls: readonly string[], gateway = 0) => Promise.all(urls.map((url) => call(url, gateway)));
 
 describe('a change of all URLs of a session', () => {
-  test('raises spent ones on every gateway, with its bundle, and no URL of another session', async () => {
+  test('raises spent URLs and a bundle on every gateway, and no URL of another session', async () => {
     const { session_id, urls, ids } = await session({ max_uses: 1 }, { max_uses: 1 });
     const other = await session({ max_uses: 1 });
     const bundle = await issueBundle(session_id);
@@ -104,7 +104,7 @@ describe('a change of all URLs of a session', () => {
     expect(again.changed).toEqual(changed);
   });
 
-  test('leaves what has ended as it is, and is refused when nothing is live', async () => {
+  test('leaves ended URLs unchanged, and is refused if no URL is live', async () => {
     const short = { max_uses: 5, expires_in: 1 };
     const { session_id, urls, ids } = await session({ max_uses: 5 }, short, { max_uses: 5 });
     const [revoked = '', expired = '', live = ''] = ids;
@@ -121,7 +121,7 @@ describe('a change of all URLs of a session', () => {
     expect(await read(live)).toMatchObject({ max_uses: 9, status: 'revoked' });
   });
 
-  test.each(LIMIT_NAMES)('sets %s of all URLs, or of none if one cannot have it', async (name) => {
+  test.each(LIMIT_NAMES)('sets %s of all URLs, or of no URL if one cannot have it', async (name) => {
     const { session_id, ids } = await session({}, {});
     const [id = ''] = ids;
     await change(session_id, { grants: { [name]: 3 } });
@@ -134,7 +134,7 @@ describe('a change of all URLs of a session', () => {
     expect(await read(id)).toMatchObject({ [name]: fits ? 4 : 3, revision: fits ? 3 : 2 });
   });
 
-  test('that one URL refuses changes none, and names the field and the URL', async () => {
+  test('that one URL refuses changes no URL, and names the field and the URL', async () => {
     const { session_id, urls, ids } = await session({ max_uses: 5 });
     const bundle = await issueBundle(session_id);
     const sent = await patch(session_id, { name: 'no', grants: { max_uses: 0, expires_at: seconds(9_000) } });
@@ -152,7 +152,7 @@ describe('a change of all URLs of a session', () => {
       refused(await patch(session_id, body), 'invalid_request', param);
   });
 
-  test('obeys the policy of its API key, the limit of its account, its scope and its revision', async () => {
+  test("obeys its API key's policy and scope, its account's limit, and its revision", async () => {
     const { session_id, ids } = await session({ max_uses: 5 }, { max_uses: 3 });
     const account = await ownAccount(stack);
     const policy = { required: ['max_uses'] } as never;
@@ -195,7 +195,7 @@ describe('a change of all URLs of a session', () => {
     expect((await change(session_id, { grants: { max_uses: 7 } })).changed).toHaveLength(SESSION_GRANTS_MAX);
   });
 
-  test('leaves an entry of the session and one of each URL in the audit log', async () => {
+  test('writes an audit entry for the session and one for each URL', async () => {
     const { session_id, ids } = await session({ max_uses: 5 }, { max_uses: 6 });
     await change(session_id, { grants: { max_uses: 7, metadata: { secret: 'sk-in-metadata' } } });
     const rows = await stack.db
@@ -216,7 +216,7 @@ describe('a change of all URLs of a session', () => {
     expect(JSON.stringify(rows)).not.toContain('sk-in-metadata');
   });
 
-  test('answers 202 when Redis is away, and takes effect without being repeated', async () => {
+  test('answers 202 when Redis is down, and takes effect without a retry', async () => {
     const { session_id, urls } = await session({ max_uses: 9 }, { max_uses: 9 });
     expect(await callAll(urls)).toEqual(['ok', 'ok']);
     const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
@@ -229,7 +229,7 @@ describe('a change of all URLs of a session', () => {
   });
 });
 
-test('changes of a session, of its URLs, revocations, calls and new URLs at once end in one state everywhere', async () => {
+test('simultaneous changes of a session and its URLs, revocations, calls and new URLs end in the same state everywhere', async () => {
   const { session_id, urls, ids } = await session(...Array<object>(6).fill({ max_uses: 1_000 }));
   const statuses = new Set<number>();
   const ask = async (asked: Promise<Sent>) => statuses.add((await asked).status);

@@ -74,7 +74,7 @@ const CHANGES: Readonly<Record<string, () => Promise<{ path: string; body: objec
 };
 
 describe.each(Object.entries(CHANGES))('%s', (_name, make) => {
-  test('is changed once for each revision, which ETag and If-Match carry', async () => {
+  test('is changed once for each revision, with ETag and If-Match', async () => {
     const { path, body, other } = await make();
     expect((await read(path)).etag).toBe('"1"');
     const first = await patch(path, body, { 'if-match': '"1"' });
@@ -88,7 +88,7 @@ describe.each(Object.entries(CHANGES))('%s', (_name, make) => {
     expect(bodyOf(await patch(path, body, { 'if-match': '*' }))).toMatchObject({ revision: 4 });
   });
 
-  test('leaves an audit entry for each change, and a refused change changes nothing', async () => {
+  test('writes an audit entry for each change, and a refused change changes nothing', async () => {
     const { path, body, other } = await make();
     const id = path.split('/').at(-1) ?? '';
     bodyOf(await patch(path, body));
@@ -105,14 +105,14 @@ describe.each(Object.entries(CHANGES))('%s', (_name, make) => {
     expect(rows[0]?.before).not.toEqual(rows[0]?.after);
   });
 
-  test('of two parallel changes for one revision, one is refused', async () => {
+  test('refuses one of two parallel changes for one revision', async () => {
     const { path, body, other } = await make();
     const both = await Promise.all([body, other].map((each) => patch(path, each, { 'if-match': '"1"' })));
     expect(both.map(({ status }) => status).sort()).toEqual([200, 412]);
     expect((await read(path)).body).toMatchObject({ revision: 2 });
   });
 
-  test('is refused without a field, with one that is not known, and for another account', async () => {
+  test('refuses a change without a field, with an unknown field, or by another account', async () => {
     const { path, body } = await make();
     expect((await patch(path, {})).status).toBe(400);
     refused(await patch(path, { ...body, no_such_field: 1 }), 'invalid_request', 'no_such_field');
@@ -132,7 +132,7 @@ describe('an API key', () => {
       )
     ).status;
 
-  test('that loses a scope and gets a policy is judged by both from its next request on', async () => {
+  test('that loses a scope or gets a policy is judged by the change from its next request on', async () => {
     const { id, key } = await makeKey();
     expect([await asks(key), await asks(key, 'GET')]).toEqual([200, 200]);
     const policy = { required: ['max_uses'] };
@@ -143,13 +143,13 @@ describe('an API key', () => {
     expect(await asks(key)).toBe(200);
   });
 
-  test('gets no scope that it does not have', async () => {
+  test('cannot get a scope that the changing key lacks', async () => {
     const { id } = await makeKey({ scopes: ['read'] });
     for (const scope of ['presign', 'admin', 'operator'])
       refused(await patch(`/v1/api-keys/${id}`, { scopes: ['read', scope] }), 'invalid_request', 'scopes[1]');
   });
 
-  test('expires when the change says, and then never comes back', async () => {
+  test('expires at its changed expiry, and cannot be revived', async () => {
     const { id, key } = await makeKey();
     refused(await patch(`/v1/api-keys/${id}`, { expires_at: seconds(-1) }), 'invalid_request', 'expires_at');
     expect(bodyOf(await patch(`/v1/api-keys/${id}`, { expires_at: seconds(600) }))).toMatchObject({
@@ -169,7 +169,7 @@ describe('an API key', () => {
     refused(await patch(`/v1/api-keys/${revoked.id}`, { name: 'again' }), 'api_key_ended');
   });
 
-  test('with the scope admin takes no policy, and the last one keeps the scope', async () => {
+  test('with the scope admin accepts no policy, and the last admin key keeps its scope', async () => {
     const account = await addAccount(stack);
     const admin = await addApiKey(stack, account.id, { scopes: ['admin', 'read'] });
     const { id } =
@@ -182,7 +182,7 @@ describe('an API key', () => {
     refused(await change({ name: 'mine' }), 'forbidden');
   });
 
-  test('with the scope operator is changed by an operator alone', async () => {
+  test('with the scope operator can be changed only by an operator', async () => {
     const { id } = await makeKey({ scopes: ['operator'] });
     const admin = await makeKey({ scopes: ['admin'] });
     refused(await patch(`/v1/api-keys/${id}`, { name: 'mine' }, {}, admin.key), 'forbidden');
@@ -212,7 +212,7 @@ describe('a virtual key', () => {
   const urlOf = async (id: string) =>
     (await issue(stack, { client_api_key: undefined, virtual_key: id })).url;
 
-  test('whose spent budget is raised serves its URLs on every gateway from the next call on, and stops them when it is lowered', async () => {
+  test('with a spent budget that is raised serves its URLs on every gateway from the next call on, and stops them when the budget is lowered', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: 1 } });
     const url = await urlOf(id);
     expect([await call(url), await call(url, 1)]).toEqual(['ok', 'uses_exhausted']);
@@ -228,7 +228,7 @@ describe('a virtual key', () => {
     expect(await call(url)).toBe('cost_limit_reached');
   });
 
-  test('gives its new config to URLs that are issued from then on', async () => {
+  test('uses its new config for URLs that are issued afterwards', async () => {
     const { id } = await createVirtualKey(stack, { config: { max_tokens: 5 } });
     const [before] = [await urlOf(id)];
     bodyOf(await patch(`/v1/virtual-keys/${id}`, { config: { max_tokens: 7 } }));
@@ -242,7 +242,7 @@ describe('a virtual key', () => {
     }
   });
 
-  test('that was created without limits gets them later, with all that its URLs have used, and loses them', async () => {
+  test('without limits can get them later, including the past use of its URLs, and lose them', async () => {
     const { id } = await createVirtualKey(stack);
     const path = `/v1/virtual-keys/${id}`;
     const url = await urlOf(id);
@@ -269,7 +269,7 @@ describe('a virtual key', () => {
     expect(await call(url, 1)).toBe('ok');
   });
 
-  test('that was deleted is not changed', async () => {
+  test('that was deleted cannot be changed', async () => {
     const { id } = await createVirtualKey(stack);
     await send(stack, { method: 'DELETE', path: `/v1/virtual-keys/${id}` });
     refused(await patch(`/v1/virtual-keys/${id}`, { name: 'again' }), 'virtual_key_revoked');
@@ -278,7 +278,7 @@ describe('a virtual key', () => {
 });
 
 describe('an endpoint', () => {
-  test('that is moved gets its events at the new URL, signed with the same secret', async () => {
+  test('with a new URL gets its events there, signed with the same secret', async () => {
     const [old, next] = [
       await makeEndpoint(['grant.revoked']),
       await startUpstream((_s, r) => void r.writeHead(204).end()),
@@ -294,14 +294,14 @@ describe('an endpoint', () => {
     await next.close();
   });
 
-  test('takes no URL that could not be registered', async () => {
+  test('refuses a new URL that could not be registered', async () => {
     const { id } = await makeEndpoint();
     refused(await patch(`/v1/webhooks/${id}`, { url: 'ftp://example.com' }), 'invalid_request', 'url');
     refused(await patch(`/v1/webhooks/${id}`, { events: ['x'] }), 'invalid_request', 'events[0]');
   });
 });
 
-test('the name of a session is in the list, and its metadata at the session', async () => {
+test('the name of a session is in the list, and its metadata is on the session', async () => {
   const user = `user-${randomUUID()}`;
   const { session_id: id } = await issue(stack, { external_user: user });
   bodyOf(await patch(`/v1/sessions/${id}`, { name: 'chat', metadata: { n: 1 } }));

@@ -76,7 +76,7 @@ describe('without any store', () => {
     expect(err).toContain(why);
   });
 
-  test('one line names a missing variable or a store that does not answer, with exit code 1', async () => {
+  test('a missing variable or a store that does not answer gives one line that names it, and exit code 1', async () => {
     const missing = await presign(['api-keys', 'list']);
     expect(missing.err).toMatch(/^presign api-keys list: DATABASE_URL is missing: .*\n$/);
     const away = await presign(['api-keys', 'list'], { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
@@ -84,7 +84,7 @@ describe('without any store', () => {
     expect([missing.code, missing.out, away.code, away.out]).toEqual([1, '', 1, '']);
   });
 
-  test('as a process it has those exit codes, and reads standard input', async () => {
+  test('as a process it has the same exit codes, and reads standard input', async () => {
     expect(await endOf(spawnPresign(['nonsense'], {}))).toMatchObject({ code: 2, out: '' });
     expect((await endOf(spawnPresign(['--help'], {}))).code).toBe(0);
     const args = ['virtual-keys', 'create', '--provider', 'no-such', '--name', 'x'];
@@ -119,7 +119,7 @@ describe('without any store', () => {
     expect(err).not.toContain('k4.secret.');
   });
 
-  test('token-keys rotate without the keys in use prints no list that would end them', async () => {
+  test('token-keys rotate without the current keys prints no list, because it would end them', async () => {
     const { code, out, err } = await presign(['token-keys', 'rotate'], {});
     expect([code, out]).toEqual([1, '']);
     expect(err).toContain('TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed');
@@ -128,7 +128,7 @@ describe('without any store', () => {
     expect(first.out).toMatch(/^TOKEN_SIGNING_KEY=k4\.secret\./);
   });
 
-  test('encryption-keys rotate prints first the list that opens, then the list that seals', async () => {
+  test('encryption-keys rotate prints first the list that can unseal both, then the list that seals with the new key', async () => {
     const now = generateEncryptionKey('k1');
     const { code, out, err } = await presign(['encryption-keys', 'rotate', 'k2'], { ENCRYPTION_KEYS: now });
     expect(code).toBe(0);
@@ -170,7 +170,7 @@ describe.skipIf(!canReachDatabase)('with running services', () => {
     return { out: left.out.trimEnd(), err: left.err };
   };
 
-  test('a created API key is all of standard output, works at once, and is in no other output', async () => {
+  test('a created API key is the whole standard output, works at once, and is in no other output', async () => {
     const created = await done(['api-keys', 'create', '--name', 'by hand', '--scopes', 'presign,read']);
     expect(looksLikeApiKey(created.out)).toBe(true);
     expect(created.err).not.toContain(created.out);
@@ -185,7 +185,7 @@ describe.skipIf(!canReachDatabase)('with running services', () => {
     refused(await send(stack, { apiKey: created.out, body: least }), 'unauthenticated');
   });
 
-  test('another account gets its first key here, and its last admin key is not revoked', async () => {
+  test('another account gets its first key here, and its last admin key cannot be revoked', async () => {
     const { out: account } = await done(['accounts', 'create', '--name', 'another']);
     expect((await done(['accounts', 'list'])).out).toContain(account);
     const args = ['--name', 'first', '--scopes', 'admin', '--account', account];

@@ -28,7 +28,7 @@ const CREATED: readonly (readonly [path: string, body: object])[] = [
 ];
 
 describe.each(CREATED)('POST %s', (path, body) => {
-  test('answers 201 with the ETag that GET and a repetition have, and a change needs it', async () => {
+  test('answers 201 with the same ETag as GET and a repeated request, and a change requires it', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const made = await send(stack, { path, body, headers });
     expect(made.status, made.text).toBe(201);
@@ -45,7 +45,7 @@ describe.each(CREATED)('POST %s', (path, body) => {
   });
 });
 
-test('every route that creates something with a revision says so', () => {
+test('every route that creates a thing with a revision documents its ETag', () => {
   const creates = Object.entries(ROUTES).filter(([, { shape }]) => shape.status === 201);
   const without = creates.filter(([, { shape }]) => !shape.etag).map(([name]) => name);
   expect(without).toEqual(['testWebhook', 'testAlert']);
@@ -59,7 +59,7 @@ describe('an answer', () => {
     for (const [name, each] of Object.entries(value)) yield* schemas(each, `${path}.${name}`);
   }
 
-  test('has -1 nowhere, and times in whole seconds, in every schema', async () => {
+  test('never has -1, and has times in whole seconds, in every schema', async () => {
     const document = (await (await fetch(`${stack.issuerUrl}/openapi.json`)).json()) as OpenApi;
     const wrong: string[] = [];
     for (const [path, methods] of Object.entries(document.paths ?? {}))
@@ -92,7 +92,7 @@ test.each([
     'model: is not allowed. This URL allows the model model-1.',
   ],
   [['a', 'b'], '{"messages":[]}', 'model: is not named. This URL allows the models a, b.'],
-])('a call of another model than %j gets an error that says one thing', async (models, body, message) => {
+])('a call of a model other than %j gets an error with one meaning', async (models, body, message) => {
   const { url } = await stack.issue({
     ...{ provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-a', models },
   });

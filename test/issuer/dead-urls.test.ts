@@ -185,18 +185,21 @@ async function codeOfCall(fields: object): Promise<string | null> {
   return answer.headers.get('x-presign-code');
 }
 
-describe.each(DEAD)('a URL that is dead by its %s (%s, %s)', (field, says, code, fields) => {
-  test('is refused with a cost_limit, and issued without one', async () => {
-    expect(refused(await ask({ ...fields, ...limit }), 'invalid_request', field)).toMatch(says);
-    expect((await ask(fields)).status).toBe(200);
-  });
+describe.each(DEAD)(
+  'a URL that can never be used because of its %s (%s, %s)',
+  (field, says, code, fields) => {
+    test('is refused with a cost_limit, and issued without one', async () => {
+      expect(refused(await ask({ ...fields, ...limit }), 'invalid_request', field)).toMatch(says);
+      expect((await ask(fields)).status).toBe(200);
+    });
 
-  test('would get a refusal for a call that needs nothing more', async () => {
-    expect(await codeOfCall(fields)).toBe(code);
-  });
-});
+    test('would refuse a call without any further features', async () => {
+      expect(await codeOfCall(fields)).toBe(code);
+    });
+  },
+);
 
-describe('a URL that a call can use is issued with a cost_limit', () => {
+describe('a URL that at least one call can use is issued with a cost_limit', () => {
   test.each<readonly [string, object]>([
     ['a pattern that reaches one endpoint with a bound', { path: ['/v1/chat/completions', '/*/chat/*'] }],
     ['a free call', { method: 'GET', path: '/v1/models' }],
@@ -290,7 +293,7 @@ const NO_SOCKET: readonly (readonly [
 describe.each(NO_SOCKET)('sockets on %j whose config has %s (%s)', (path, field, says, config) => {
   const asked = { path, sockets: true };
 
-  test('are refused by the field, whoever sets it', async () => {
+  test('are refused with the field, whoever sets it', async () => {
     expect(refused(await ask({ ...asked, config }), 'invalid_request', `config.${field}`)).toMatch(says);
     const { id } = await createVirtualKey(stack, { config });
     const { client_api_key: _, ...others } = least;
@@ -329,14 +332,14 @@ test.each<[string, object]>([
   expect(sent.status, sent.text).toBe(200);
 });
 
-test('the first path is named if each of several is dead, and one that is not keeps the URL', async () => {
+test('the first path is named if all paths are unusable, and one usable path is enough', async () => {
   const path = ['/v1/audio/transcriptions', '/v1/audio/translations'];
   refused(await ask({ path, ...limit }), 'invalid_request', 'path[0]');
   refused(await ask({ path: [path[0]], ...limit }), 'invalid_request', 'path[0]');
   expect((await ask({ path: [...path, '/v1/chat/completions'], ...limit })).status).toBe(200);
 });
 
-test('a virtual key brings the limit, the config, or both', async () => {
+test('a virtual key adds the limit, the config, or both', async () => {
   const config = { model: 'gpt-4o', max_tokens: 'abc' };
   const spends = await createVirtualKey(stack, { budget: limit });
   const configures = await createVirtualKey(stack, { config });

@@ -51,7 +51,7 @@ describe.skipIf(!hasRedisServer || !hasPostgres)('presign doctor, with stores of
       lines.filter((line) => (typeof text === 'string' ? line.includes(text) : text.test(line))),
     ).toHaveLength(1);
 
-  test('says what a configuration will need', async () => {
+  test('reports the settings that a configuration needs', async () => {
     await set('maxmemory', String(GB));
     const { lines } = await ask(['--gateways', '4', '--pool', '2', '--calls', '1000']);
     oneOf(
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedisServer || !hasPostgres)('presign doctor, with stores of
     ['maxmemory', String(2 ** 50), 'leave a tenth'],
     ['maxmemory-policy', 'allkeys-lru', 'fix redis Redis may drop keys'],
     ['appendonly', 'no', 'fix redis Redis has no append-only file'],
-  ])('asks for a change of Redis: %s %s', async (name, value, says) => {
+  ])('recommends a change of Redis: %s %s', async (name, value, says) => {
     await set(name, value);
     oneOf((await ask([])).lines, says);
   });

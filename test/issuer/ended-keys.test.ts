@@ -146,7 +146,7 @@ async function outcomesOf(text: string): Promise<string[]> {
 
 onServer('a request that is under way when its API key ends', () => {
   test.each(WAYS)(
-    '%s that is being written is revoked with everything that the key issued',
+    '%s that is being issued is revoked with everything that the key issued',
     async (_, way) => {
       const { account, own, admin } = await newcomers();
       const asked = await way(account, own);
@@ -210,13 +210,16 @@ onServer('a request that is under way when its API key ends', () => {
     expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
   }
   const each = WAYS.flatMap(([name, way]) => ENDS.map((end) => [name, end[0], way, end] as const));
-  test.each(each)('%s is not written if the key %s before its rows', async (_name, _end, way, end) => {
-    const { account, own } = await newcomers();
-    const asked = await way(account, own);
-    const before = await rows(account);
-    await refusedBy(end, { account, keyId: own.keyId }, () => ask(own, asked));
-    expect(await rows(account)).toEqual(before);
-  });
+  test.each(each)(
+    '%s is not stored if the key %s before its rows are written',
+    async (_name, _end, way, end) => {
+      const { account, own } = await newcomers();
+      const asked = await way(account, own);
+      const before = await rows(account);
+      await refusedBy(end, { account, keyId: own.keyId }, () => ask(own, asked));
+      expect(await rows(account)).toEqual(before);
+    },
+  );
 
   /** Changes of a key that takes away what a request asks for, and how the request is answered then. */
   const TAKEN: readonly [string, Partial<typeof apiKeys.$inferInsert>, string][] = [
@@ -225,7 +228,7 @@ onServer('a request that is under way when its API key ends', () => {
     ['is renamed', { name: 'other' }, ''],
   ];
   test.each(WAYS.flatMap(([name, way]) => TAKEN.map((taken) => [name, taken[0], way, taken] as const)))(
-    '%s is judged again if the key %s before its rows',
+    '%s is judged again if the key %s before its rows are written',
     async (_name, _what, way, [, set, code]) => {
       const { account, own } = await newcomers();
       const asked = await way(account, own);
@@ -305,7 +308,7 @@ onServer('a request that is under way when its API key ends', () => {
     ],
   ];
   test.each(CHANGES)(
-    '%s is not changed if the key loses its scope before its entry',
+    '%s is not changed if the key loses its scope before the audit entry is written',
     async (_name, change) => {
       const { account, admin } = await newcomers();
       const asked = await change(account);
@@ -326,13 +329,16 @@ onServer('a request that is under way when its API key ends', () => {
   const changes = CHANGES.flatMap(([name, change]) =>
     ENDS.filter(([end]) => end !== 'expires').map((end) => [name, end[0], change, end] as const),
   );
-  test.each(changes)('%s is not changed if the key %s before its entry', async (_name, _end, change, end) => {
-    const { account, admin } = await newcomers();
-    const asked = await change(account);
-    const before = await states(account);
-    await refusedBy(end, { account, keyId: admin.keyId }, () => send(admin, asked));
-    expect(await states(account)).toEqual(before);
-  });
+  test.each(changes)(
+    '%s is not changed if the key %s before the audit entry is written',
+    async (_name, _end, change, end) => {
+      const { account, admin } = await newcomers();
+      const asked = await change(account);
+      const before = await states(account);
+      await refusedBy(end, { account, keyId: admin.keyId }, () => send(admin, asked));
+      expect(await states(account)).toEqual(before);
+    },
+  );
 
   /** Everything that these changes write. */
   const states = async (account: string) => [
@@ -363,7 +369,7 @@ onServer('a request that is under way when its API key ends', () => {
     expect((await remove(admin, `api-keys/${admin.keyId}`)).status).toBe(401);
   });
 
-  test('a URL whose virtual key is deleted while it is written does not work', async () => {
+  test('a URL whose virtual key is deleted while the URL is written does not work', async () => {
     const { account, own, admin } = await newcomers();
     const virtual_key = await addVirtualKey(stack, account);
     let issued: Promise<Sent> | undefined;
@@ -377,7 +383,7 @@ onServer('a request that is under way when its API key ends', () => {
     expect(await outcomesOf(url?.text ?? '')).toEqual(['grant_revoked']);
   });
 
-  test('does not hold up 20 others, nor a change of the key', async () => {
+  test('20 other requests, and a change of the key, do not wait', async () => {
     const { own, admin } = await newcomers();
     let issued: Promise<Sent>[] = [];
     await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {

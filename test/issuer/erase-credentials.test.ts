@@ -77,7 +77,7 @@ async function sweep(): Promise<void> {
 const sealedOf = async (sessionId: string) =>
   (await credentialsOf(sessionId)).map(({ sealed }) => (sealed === '' ? 'erased' : 'kept'));
 
-test('a provider key is erased a day after its last grant expired, and sessions and usage answer as before', async () => {
+test('a provider key is erased a day after its last grant expired, and sessions and usage are unchanged', async () => {
   const { url, session_id } = await issue(stack, { external_user: 'user-1' });
   expect(await keyOf(url)).toBe(`Bearer ${least.client_api_key}`);
   await callsSettled(stack);
@@ -119,7 +119,7 @@ test('a bundle loses its document and the authentication of its servers a day af
   expect(await sealedOf(session_id)).toEqual(['erased', 'erased']);
 });
 
-test('a credential is kept while one grant of it lives, and that of a virtual key without any', async () => {
+test("a credential is kept while one of its grants lives, and a virtual key's credential is kept without grants", async () => {
   const { id } = await createVirtualKey(stack);
   const ofKey = await stack.issue({ provider: 'openai', path: least.path, virtual_key: id });
   await age(ofKey.session_id, 9);
@@ -139,7 +139,7 @@ test('a credential is kept while one grant of it lives, and that of a virtual ke
   expect(await keyOf(next.url)).toBe('Bearer sk-first');
 });
 
-test('a chain of refresh tokens is erased after 90 days, and the same token then starts another', async () => {
+test('a chain of refresh tokens is erased after 90 days, and the same token then starts another chain', async () => {
   const config = {
     token_url: 'https://id.example.com/token',
     client_id: 'client',

@@ -139,7 +139,7 @@ const AT_ISSUE = { cost: { cost_limit: LIMIT }, tokens: { tokens_per_minute: LIM
 
 describe.each(WAYS)('%s', (_name, { of, param, make }) => {
   test.each(DEAD)(
-    'of a URL with %s: refused as when it is issued, and the URL stays as it was',
+    'of a URL with %s: is refused as at issuing, and the URL is unchanged',
     async (_, url, limits, atIssue) => {
       const isDead = (limits as readonly string[]).includes(of);
       const sent = await send(stack, { body: { ...least, ...url, ...AT_ISSUE[of] } });
@@ -154,7 +154,7 @@ describe.each(WAYS)('%s', (_name, { of, param, make }) => {
     },
   );
 
-  test.each(BODIES)('%s passes again, unchanged, when the limit is taken away', async (_, body, isLarge) => {
+  test.each(BODIES)('%s passes again, unchanged, when the limit is removed', async (_, body, isLarge) => {
     const { url, set } = await make({ path: [CHAT, SPEECH] });
     expect((await set(LIMIT)).status).toBe(200);
     for (const gateway of [0, 1]) await outcomeOf(url, gateway, body);
@@ -179,7 +179,7 @@ describe.each(WAYS)('%s', (_name, { of, param, make }) => {
   });
 });
 
-test('a limit that a virtual key has lost does not limit its URLs', async () => {
+test('a limit removed from a virtual key does not limit its URLs', async () => {
   const { id } = await makeKey({ cost_limit: LIMIT });
   const { url } = await issue({ virtual_key: id });
   expect(await outcomeOf(url, 0, WRITTEN)).toBe('price_unknown');
@@ -190,7 +190,7 @@ test('a limit that a virtual key has lost does not limit its URLs', async () => 
   expect(await outcomeOf(url, 0, WRITTEN)).toBe('passed');
 });
 
-test('a limit that a URL has can be lowered, also where no call could pass any more', async () => {
+test('an existing limit of a URL can be lowered, even below what any call needs', async () => {
   const { url } = await issue({ cost_limit: LIMIT });
   expect((await patch(`/v1/grants/${claimsOf(stack, url).jti}`, { cost_limit: 0 })).status).toBe(200);
 });

@@ -65,7 +65,7 @@ test('old sums are deleted in steps and archived, and reports that need them are
   expect(JSON.parse((await get(other, { from: '0' })).text)).toMatchObject({ total: { calls: 2 } });
 });
 
-test('sums stay as long as calls of their days are kept', async () => {
+test('sums are kept as long as calls of their days are kept', async () => {
   const of = await fresh(stack);
   await addCalls(of, 2, 90);
   await sweeps.sweep({});
@@ -88,7 +88,7 @@ describe('variables', () => {
     expect(readRetention({}).usageDays).toBe(0);
   });
 
-  test('a bucket needs a key, which may be in files, and no folder', () => {
+  test('a bucket needs a key, which may be in files, and excludes a folder', () => {
     expect(problem({ ...s3, ARCHIVE_FOLDER: '/a' })).toThrow(/^ARCHIVE_S3 and ARCHIVE_FOLDER are both set: /);
     expect(problem({ ARCHIVE_S3: 's3://bucket' })).toThrow(/^AWS_ACCESS_KEY_ID is missing: /);
     expect(problem({ ...s3, AWS_SECRET_ACCESS_KEY: '' })).toThrow(/^AWS_SECRET_ACCESS_KEY is missing: /);

@@ -81,7 +81,7 @@ test('a URL is deleted with its budget, credential and session, and stays refuse
   expect(JSON.parse(usage.text)).toMatchObject({ total: { calls: 1 } });
 });
 
-test('a URL stays while it lives, while its credential is kept, and while Redis has yet to take over a change', async () => {
+test('a URL is kept while it lives, while its credential is kept, and while a change has not reached Redis', async () => {
   const young = await agedUrl(29);
   const sealed = await agedUrl(40);
   const changing = await agedUrl(40);
@@ -120,7 +120,7 @@ test('a virtual key keeps its budget and credential, and a session its other URL
   expect(session.text).toContain(claimsOf(stack, second.url).jti);
 });
 
-test('a clock of Postgres that is ahead deletes nothing that lives by the clock of Redis', async () => {
+test('a Postgres clock that is ahead deletes nothing that is alive by the clock of Redis', async () => {
   const aged = await agedUrl(40);
   await erase(aged.grant.credentialId);
   let asked = 0;

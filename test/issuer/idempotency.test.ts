@@ -37,7 +37,7 @@ async function added(run: () => Promise<unknown>) {
 }
 const HOURS = 3_600_000;
 
-test('the same key and body get byte for byte the same answer, and one grant', async () => {
+test('the same key and body get the same answer byte for byte, and one grant', async () => {
   const key = newKey();
   const texts: string[] = [];
   const rows = await added(async () => {

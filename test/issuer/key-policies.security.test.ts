@@ -123,7 +123,7 @@ describe('a key with a policy', () => {
     expect(sentences[0]).toContain(says);
   });
 
-  test('allows the sockets that it names, and bundles whatever it says of sockets', async () => {
+  test('allows the sockets that it names, and always allows bundles', async () => {
     for (const [sockets, fields] of [
       [false, {}],
       [false, { ...SOCKET, sockets: false }],
@@ -136,7 +136,7 @@ describe('a key with a policy', () => {
     }
   });
 
-  test('binds each URL and each bundle to its conditions, which a request can narrow', async () => {
+  test('binds each URL and each bundle to its conditions, and a request can narrow them', async () => {
     const bind = { origins: [APP, OTHER], ip_ranges: ['192.0.2.0/24', '2001:db8::/32'] };
     const policy = { max_body_bytes: 1_000, allowed_fields: ['messages', 'stream'], bind };
     const { key } = await keyWith({ ...policy, config: { max_tokens: 5 } });
@@ -171,14 +171,14 @@ describe('a key with a policy', () => {
     ['2001:db8::/32', '2001:db8::/31', false],
     ['2001:db8::/32', '2001:DB8:FFFF::1', true],
     ['2001:db8::/32', '2001:db9::', false],
-  ])('that is bound to %s and is asked for %s: it issues %s', async (allowed, asked, isIssued) => {
+  ])('that is bound to %s, with a request for %s, issues %s', async (allowed, asked, isIssued) => {
     const { key } = await keyWith({ bind: { ip_ranges: [allowed] } });
     const sent = await presign(key, { bind: { ip_ranges: [asked] } });
     if (isIssued) expect((await grantOf(sent)).conditions).toEqual({ bind: { ip_ranges: [asked] } });
     else expect(forbidden(sent)[0]).toBe(IP);
   });
 
-  test('is judged by a policy that was changed from the next request on', async () => {
+  test('is judged by a changed policy from the next request on', async () => {
     const { key, id } = await keyWith({ providers: ['openai'] });
     expect((await grantOf(await presign(key, {}))).conditions).toBeNull();
     const path = `/v1/api-keys/${id}`;
@@ -206,7 +206,7 @@ describe('a key with a policy', () => {
     }
   });
 
-  test('gets all violations of a request at once', async () => {
+  test('gets all violations of a request in one error', async () => {
     const { key } = await keyWith({ providers: ['anthropic'], highest: { cost_limit: 1, max_uses: 1 } });
     const [param, sentences] = forbidden(await presign(key, { cost_limit: 2 }));
     expect(param).toBe('provider');
@@ -300,13 +300,13 @@ describe('a key with a policy', () => {
     ['policy.bind.ip_ranges[0]', { bind: { ip_ranges: ['192.0.2.0/33'] } }],
     ['policy.providers[1]', { providers: ['openai', 'opnai'] }],
     ['policy.virtual_keys[0]', { virtual_keys: [`vk_${randomUUID()}`] }],
-  ])('is not created where its %s is wrong (case %#)', async (param, policy) => {
+  ])('is not created if its %s is wrong (case %#)', async (param, policy) => {
     refused(await askKey({ policy }), 'invalid_request', param);
   });
 });
 
 describe('a policy cannot be widened', () => {
-  test('by a key that has it: it cannot have the scope admin, and reads and changes no key', async () => {
+  test('by a key that has it: the key cannot have the scope admin, and cannot read or change keys', async () => {
     refused(
       await askKey({ scopes: ['presign', 'admin'], policy: { providers: ['openai'] } }),
       'invalid_request',
@@ -321,7 +321,7 @@ describe('a policy cannot be widened', () => {
       refused(await send(stack, { ...request, apiKey: key }), 'forbidden');
   });
 
-  test('with the virtual key of another account, nor may a policy name one', async () => {
+  test('with a virtual key of another account, and a policy cannot name one', async () => {
     const other = await addAccount(stack);
     const theirs = await addVirtualKey(stack, other.id);
     refused(
@@ -355,7 +355,7 @@ describe('a policy cannot be widened', () => {
     expect(forbidden(await presign(key, { ...fields, cost_limit: 10 }))[0]).toBe('cost_limit');
   });
 
-  test('by an older version: a policy with a field that is not known allows nothing', async () => {
+  test('by an older version: a policy with an unknown field allows nothing', async () => {
     const { key, id } = await keyWith({ providers: ['openai'] });
     const later = { providers: ['openai'], regions: ['eu'] } as never;
     await stack.db.update(apiKeys).set({ policy: later }).where(eq(apiKeys.id, id));
@@ -383,7 +383,7 @@ describe('a URL that is bound to models', () => {
         models: ['small'],
       },
     ],
-  ])('is not issued where its %s is wrong (case %#)', async (param, fields) => {
+  ])('is not issued if its %s is wrong (case %#)', async (param, fields) => {
     refused(await presign(stack.apiKey, fields), 'invalid_request', param);
   });
 });

@@ -145,7 +145,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(await budgetOf(url)).toMatchObject({ used: 1_201, settledMicrousd: 3_603 });
   });
 
-  test('when a call is in the stream twice, in one batch or in two', async () => {
+  test('when a call appears twice in the stream, in one batch or in two', async () => {
     const issuer = await start();
     const url = await issueOn(issuer);
     const [first, second] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')];
@@ -157,7 +157,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(await budgetOf(url)).toMatchObject({ used: 2, settledMicrousd: 5 });
   });
 
-  test('with a null cost where it is unknown, and 0 uses where the use was given back', async () => {
+  test('with a null cost if it is unknown, and 0 uses if the use was returned', async () => {
     const issuer = await start();
     const url = await issueOn(issuer, { external_user: 'user-7' });
     await settleBare(url, [
@@ -174,7 +174,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(rows.every((row) => row.settledAt.getTime() > Date.now() - 60_000)).toBe(true);
   });
 
-  test('whatever text a holder sends as the model', async () => {
+  test('with any text that a holder sends as the model', async () => {
     const issuer = await start();
     const url = await issueOn(issuer);
     await settleBare(url, [{ mod: 'a\0b' }, { mod: '\ud800' }, { mod: 'm'.repeat(100_000) }, { mod: '' }]);
@@ -203,7 +203,7 @@ describe('settled calls reach the ledger exactly once', () => {
   });
 });
 
-describe('an issuer that cannot trim, or that stops between commit and trim,', () => {
+describe('an issuer that cannot trim, or stops between commit and trim', () => {
   const sha = createHash('sha1').update(trimScript.text).digest('hex');
 
   /** The stack's Redis, on which a `trim` fails. */
@@ -219,7 +219,7 @@ describe('an issuer that cannot trim, or that stops between commit and trim,', (
       },
     });
 
-  test('trims when it can again, without another call', async () => {
+  test('trims when it can again, even without another call', async () => {
     let fails = true;
     const issuer = await start({ redis: untrimmed(() => fails) });
     const url = await issueOn(issuer);
@@ -231,7 +231,7 @@ describe('an issuer that cannot trim, or that stops between commit and trim,', (
     expect(await budgetOf(url)).toMatchObject({ used: 3 });
   });
 
-  test('leaves the trim to the next issuer, which does it at its start and counts no call again', async () => {
+  test('leaves the trim to the next issuer, which trims at its start and counts no call again', async () => {
     const dying = await start({ redis: untrimmed() });
     const url = await issueOn(dying, { max_uses: 9 });
     expect(await times(5, url)).toBe(5);
@@ -251,7 +251,7 @@ describe('an issuer that cannot trim, or that stops between commit and trim,', (
   });
 });
 
-describe('Postgres away for a while', () => {
+describe('Postgres down for a while', () => {
   /** The stack's database, of which some transactions fail. */
   const failing = (fails: () => boolean): Database =>
     new Proxy(stack.db, {
@@ -266,7 +266,7 @@ describe('Postgres away for a while', () => {
       },
     });
 
-  test('leaves settled calls in Redis, and the ledger catches up by itself', async () => {
+  test('leaves settled calls in Redis, and the ledger catches up without intervention', async () => {
     let away = false;
     const issuer = await start({ db: failing(() => away) });
     const urls = await Promise.all(Array.from({ length: 8 }, () => issueOn(issuer)));
@@ -299,7 +299,7 @@ describe('Postgres away for a while', () => {
   });
 });
 
-describe('Redis that lost everything', () => {
+describe('Redis after a loss of all data', () => {
   test('is opened with a new epoch, and a grant with 3 of 5 uses in the ledger allows 2 more', async () => {
     const logs: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line) => void logs.push(line) });

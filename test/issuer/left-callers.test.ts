@@ -26,13 +26,13 @@ async function leave(text: string): Promise<void> {
 const head = (path: string, fields: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${stack.apiKey}\r\nContent-Type: application/json\r\n${fields}\r\n\r\n`;
 
-describe('a request whose caller leaves', () => {
+describe('a request whose caller disconnects', () => {
   test.each([
     ['with a length', '/v1/presign', 'Content-Length: 100', '{"provider":'],
     ['in chunks', '/v1/presign', 'Transfer-Encoding: chunked', 'c\r\n{"provider":\r\n'],
     ['in a chunk', '/v1/presign', 'Transfer-Encoding: chunked', '64\r\n{"provider":'],
     ['of another route', '/v1/webhooks', 'Content-Length: 100', '{"url":'],
-  ])('in the middle of a body %s is no error of the service', async (_, path, fields, body) => {
+  ])('in the middle of a body %s is not an error of the service', async (_, path, fields, body) => {
     const from = stack.logs.length;
     await leave(head(path, fields) + body);
     const line = await eventually(async () => linesSince(from).find(({ msg }) => msg === 'request'));
@@ -41,8 +41,8 @@ describe('a request whose caller leaves', () => {
   });
 });
 
-describe('the log of a flood', () => {
-  test('has short lines, whatever the path', async () => {
+describe('the log under a flood of requests', () => {
+  test('has short lines, whatever the path is', async () => {
     const from = stack.logs.length;
     for (const path of [`/v1/${'x'.repeat(12_000)}`, `/v1/v4.public.${'x'.repeat(12_000)}`])
       expect((await fetch(stack.issuerUrl + path)).status).toBe(401);

@@ -85,7 +85,7 @@ describe.each([
 ] as const)('a first limit of %s', (_name, makeWay) => {
   const patch = ({ path, change }: Way) => send(stack, { method: 'PATCH', path, body: change });
 
-  test('is refused if it would end an issued URL', async () => {
+  test('is refused if it would make an issued URL unusable', async () => {
     const way = await makeWay();
     const issued = await send(stack, { body: way.url });
     expect(issued.status, issued.text).toBe(200);
@@ -93,7 +93,7 @@ describe.each([
   });
 
   test.skipIf(!canReachDatabase)(
-    'waits for a URL that is being issued, and is then refused for it',
+    'waits for a URL that is being issued, and is then refused because of it',
     async () => {
       const way = await makeWay();
       const { session_id } = (await (await stack.presign(least)).json()) as PresignAnswer;

@@ -36,7 +36,7 @@ const KINDS = [
   ['mcp_presign', ['expires_in', ...MCP_LIMIT_NAMES]],
 ] as const;
 
-test('name the API key, its account, and the keys of metadata by which usage is summed', async () => {
+test('/v1/limits returns the API key, its account, and the metadata keys by which usage is summed', async () => {
   const other = await addAccount(stack);
   const apiKey = await addApiKey(stack, other.id, { name: 'Night jobs', scopes: ['read'] });
   const { api_key: key, account_name, usage_metadata } = await limitsOf(apiKey);
@@ -44,8 +44,8 @@ test('name the API key, its account, and the keys of metadata by which usage is 
   expect(usage_metadata).toEqual(['team']);
 });
 
-describe.each(KINDS)('the ranges of %s', (kind, fields) => {
-  test.each(fields)('are those by which %s is judged', async (field) => {
+describe.each(KINDS)('the ranges in /v1/limits for %s', (kind, fields) => {
+  test.each(fields)('are the ones that %s is validated with', async (field) => {
     const { minimum, maximum, required } = (await rangesOf(kind))[field] ?? expect.fail('no range');
     const ask = async (value: number) => (await ISSUING[kind]({ [field]: value }, stack.apiKey)).status;
     // A URL of this provider without a bound is not issued under a cost_limit.
@@ -55,7 +55,7 @@ describe.each(KINDS)('the ranges of %s', (kind, fields) => {
       refused(await ISSUING[kind]({ [field]: maximum + 1 }, stack.apiKey), 'invalid_request', field);
   });
 
-  test('are those that a policy leaves, and say what a request must have', async () => {
+  test('are narrowed by a policy, and say what a request must have', async () => {
     const highest = { expires_in: 600, max_uses: 5, cost_limit: 1_000, calls_per_minute: 10 };
     const apiKey = await keyWith({ highest });
     const limits = await rangesOf(kind, apiKey);
@@ -96,12 +96,12 @@ test.each([
   ['no scope presign', { scopes: ['read'] }, [true, true]],
   ['no scope at all', { scopes: [] }, [true, true]],
   ['the scope admin', { scopes: ['admin'] }, [false, false]],
-])('a key with %s learns whether it may issue', async (_name, fields, isNull) => {
+])('a key with %s sees whether it may issue', async (_name, fields, isNull) => {
   const { presign, mcp_presign } = await limitsOf(await addKey(fields));
   expect([presign === null, mcp_presign === null]).toEqual(isNull);
 });
 
-test('the limits of requests are those that refuse a request', async () => {
+test('the request limits are those that refuse a request', async () => {
   const { requests } = await limitsOf();
   const list = (limit: number) => send(stack, { method: 'GET', path: `/v1/sessions?limit=${limit}` });
   expect((await list(requests.page_maximum)).status).toBe(200);
@@ -112,7 +112,7 @@ test('the limits of requests are those that refuse a request', async () => {
   refused(await body(requests.body_bytes - own + 1), 'body_too_large');
 });
 
-test('nothing is shown without an API key, and nothing of a policy that cannot be read', async () => {
+test('nothing is shown without an API key, and nothing of a policy that cannot be parsed', async () => {
   refused(await send(stack, { method: 'GET', path: '/v1/limits', apiKey: undefined }), 'unauthenticated');
   const later = await keyWith({ no_such_field: 1 });
   refused(await send(stack, { method: 'GET', path: '/v1/limits', apiKey: later }), 'policy_forbids');

@@ -42,7 +42,7 @@ describe('a refresh token', () => {
     expect(rows[0]?.origin).toMatch(/^[\w-]+\.[\w-]{43}$/);
   });
 
-  test('that its chain has already replaced leads to that chain, unchanged', async () => {
+  test('that its chain has already replaced finds that chain, unchanged', async () => {
     const config = refreshing({ refresh_token: secret('old') });
     const id = await idOf(await issueOauth(config));
     const moved = { sealed: 'sealed newer tokens', version: 7 };
@@ -79,7 +79,7 @@ describe('a refresh token', () => {
     expect((await credentialOf(answers[4] as McpPresignAnswer)).accountId).toBe(other.id);
   });
 
-  test('leads to the same credential after the encryption key was rotated', async () => {
+  test('finds the same credential after the encryption key was rotated', async () => {
     const config = refreshing({ refresh_token: secret('rotated') });
     const id = await idOf(await issueOauth(config));
     const keys = `${generateEncryptionKey('newer')},${stack.keys.encryption}`;
@@ -98,7 +98,7 @@ describe('a refresh token', () => {
     expect(await credentialOf(await issueOauth(repaired))).toEqual(second);
   });
 
-  test('makes servers share a credential; without one, each server has its own', async () => {
+  test('lets servers share a credential; without one, each server has its own', async () => {
     const config = {
       token_url: 'https://id.example.com/token',
       client_id: 'client',
@@ -120,7 +120,7 @@ describe('no secret', () => {
     { ...server, name: 'refresh', auth_type: 'oauth', auth_config: refreshing() },
   ];
 
-  test('is quoted by a refusal, whatever is wrong with it', async () => {
+  test('is quoted in a refusal, whatever the request contains', async () => {
     const wrong: [object, string][] = [
       [{ auth_type: 'bearer', auth_config: { token: secret('a b') } }, 'token'],
       [{ auth_type: 'bearer', auth_config: { token: [secret('a')] } }, 'token'],
@@ -140,7 +140,7 @@ describe('no secret', () => {
     }
   });
 
-  test('and no token of an issued URL is in clear in Postgres or in a log line', async () => {
+  test('and no token of an issued URL is in plain text in Postgres or in a log line', async () => {
     const marked = `user-${MARK}`;
     const headers = { 'idempotency-key': 'once' };
     const sent = await sendMcp(stack, { servers, external_user: marked }, headers);

@@ -103,7 +103,7 @@ test('a refund is a row of its own, below 0, and its budget has what is left', a
   expect(await budgetOf(answer)).toMatchObject({ used: 1, settledMicrousd: 1000 });
 });
 
-test('a refund that reaches the ledger after its call does, twice, is counted once', async () => {
+test('a refund that reaches the ledger twice and after its call is counted once', async () => {
   const answer = await issueMcp(stack, { servers });
   await addCalls(answer, [{ server: 'docs', uses: 1, cost: 1000 }]);
   const hold = randomBytes(16).toString('hex');
@@ -121,7 +121,7 @@ test('no name of a tool stops the ledger', async () => {
 });
 
 test.each(['{', '{}', '[{"chg":"x"}]', ''])(
-  'ends of calls that cannot be read (%j) are left out, and do not stop the ledger',
+  'entries of calls that cannot be parsed (%j) are skipped, and do not stop the ledger',
   async (record) => {
     const answer = await issueMcp(stack, { servers });
     const { own } = await writtenBundle(stack, answer);

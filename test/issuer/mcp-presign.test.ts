@@ -42,7 +42,7 @@ const two = [
 ];
 
 describe('the answer', () => {
-  test('holds the fields of the interface, the grant and the claims of its token, and nothing else', async () => {
+  test('has exactly the documented fields, the grant and the claims of its token', async () => {
     const before = Math.floor(Date.now() / 1000);
     const answer = await issueMcp(stack);
     expect(Object.keys(answer)).toEqual([
@@ -82,7 +82,7 @@ describe('the answer', () => {
 });
 
 describe('the tokens', () => {
-  test('say grant, session, times, addresses, partition and kind, a server’s its URL; nothing else', async () => {
+  test('contain grant, session, times, addresses, partition and kind, and a server’s token its URL; nothing else', async () => {
     const answer = await issueMcp(stack, { servers: two, expires_in: 60 });
     const { own, byName } = await writtenBundle(stack, answer);
     const common = {
@@ -116,7 +116,7 @@ describe('the tokens', () => {
     ['URL', `https://${'g'.repeat(1000)}.example`, /issued URL would have \d+ characters, at most 6144/],
     ['token', `https://${'g'.repeat(2500)}.example`, /its token would have more than 3072/],
   ])(
-    'a %s that would be too long is a 400 that names the server, and nothing is written',
+    'a %s that would make a token too long is a 400 that names the server, and nothing is written',
     async (_what, gatewayUrl, problem) => {
       const issuer = await startOwnIssuer(stack, { gatewayUrl });
       const servers = [server, { name: 'long', url: `https://a.example/${'&'.repeat(1518)}` }];
@@ -131,7 +131,7 @@ describe('the tokens', () => {
 });
 
 describe('the written rows', () => {
-  test('one budget for all servers, of the limits that were asked for', async () => {
+  test('have one budget for all servers, with the requested limits', async () => {
     const answer = await issueMcp(stack, { servers: two, max_uses: 3, cost_limit: 0 });
     const { own, ofServers } = await writtenBundle(stack, answer);
     expect(ofServers).toHaveLength(2);
@@ -141,7 +141,7 @@ describe('the written rows', () => {
     expect(unlimited.own.budgets).toMatchObject({ maxUses: null, costLimitMicrousd: null });
   });
 
-  test('every field reaches Postgres as it was sent', async () => {
+  test('have every field as it was sent', async () => {
     const pricing = { default: 7, tools: { search: 0, constructor: 5 } };
     const auth = { auth_type: 'api_key', auth_config: { key: 'k1', query: 'key' } };
     const tools = ['search', 'constructor'];
@@ -177,7 +177,7 @@ describe('the written rows', () => {
     expect(unsealed(stack, byName('constructor').credentials)).toEqual({ type: 'none' });
   });
 
-  test('the document of the bundle is stored sealed', async () => {
+  test('have the document of the bundle sealed', async () => {
     const answer = await issueMcp(stack, { servers: two });
     const { own } = await writtenBundle(stack, answer);
     expect(unsealed(stack, own.credentials)).toEqual({ mcpServers: answer.servers });
