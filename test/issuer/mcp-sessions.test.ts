@@ -45,7 +45,7 @@ describe('Idempotency-Key', () => {
   const withKey = (key: string, fields: object = {}, on: Parameters<typeof sendMcp>[0] = stack) =>
     sendMcp(on, { servers: two, ...fields }, { 'idempotency-key': key });
 
-  test('the same key and body get byte for byte the same answer, and one bundle', async () => {
+  test('with the same body gets the same answer byte for byte, and one bundle', async () => {
     const key = newKey();
     const auth = { auth_type: 'bearer', auth_config: { token: 't' } };
     const fields = { servers: two.map((each) => ({ ...each, ...auth })), max_uses: 3, metadata: { a: 1 } };
@@ -58,7 +58,7 @@ describe('Idempotency-Key', () => {
     expect(new Set(texts).size).toBe(1);
   });
 
-  test('20 parallel requests with one key create one bundle, and all get its URLs', async () => {
+  test('in 20 parallel requests creates one bundle, and all get its URLs', async () => {
     const key = newKey();
     let sent: Sent[] = [];
     const rows = await added(async () => {
@@ -78,7 +78,7 @@ describe('Idempotency-Key', () => {
     expect(rows).toEqual(nothing);
   });
 
-  test('of a request that was refused, before or while it was written, is free', async () => {
+  test('of a request that was refused, before or during the write, can be used again', async () => {
     const key = newKey();
     const { session_id } = await issueMcp(stack);
     await stack.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.id, session_id));
@@ -100,7 +100,7 @@ describe('Idempotency-Key', () => {
     expect(again.text).toBe(llm.text);
   });
 
-  test('holds over a rotation of the encryption key, as long as the old one is kept', async () => {
+  test('stays valid after a rotation of the encryption key, as long as the old key is kept', async () => {
     const key = newKey();
     const first = await withKey(key);
     const keys = `${generateEncryptionKey('newer')},${stack.keys.encryption}`;
@@ -113,7 +113,7 @@ describe('Idempotency-Key', () => {
     refused(await withKey('k'.repeat(256)), 'invalid_request', 'Idempotency-Key');
   });
 
-  test('without one, two requests are two bundles in two sessions', async () => {
+  test('is optional: two requests without one are two bundles in two sessions', async () => {
     const [a, b] = [await issueMcp(stack), await issueMcp(stack)];
     expect(a.session_id).not.toBe(b.session_id);
     expect(bundleClaims(stack, a).jti).not.toBe(bundleClaims(stack, b).jti);
@@ -122,7 +122,7 @@ describe('Idempotency-Key', () => {
 });
 
 describe('session_id', () => {
-  test('opens the session it names, and joins one that LLM URLs are in', async () => {
+  test('opens the named session, and can join a session of LLM URLs', async () => {
     const { session_id } = await issue(stack, { provider: 'openai' });
     expect((await issueMcp(stack, { session_id: session_id.toUpperCase() })).session_id).toBe(session_id);
     expect(await stack.db.$count(grants, eq(grants.sessionId, session_id))).toBe(3);
@@ -142,7 +142,7 @@ describe('session_id', () => {
     expect(rows).toEqual(nothing);
   });
 
-  test('GET /v1/sessions/{id} shows the kind, server and bundle of each grant, and their shared budget', async () => {
+  test('is returned by GET /v1/sessions/{id} with the kind, server and bundle of each grant, and the shared budget', async () => {
     const answer = await issueMcp(stack, {
       servers: two,
       max_uses: 5,

@@ -35,7 +35,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0008_alerts.sql': '521bd2960804639bb94f83d0ba62ffb90020e891e2d0cd6319574dff4fd4c64a',
 };
 
-describe('a landed migration', () => {
+describe('a merged migration', () => {
   const ADD_ANOTHER =
     'A landed migration never changes: databases have run it. Undo the change, edit the tables, and run "pnpm --filter @presign/schema migrations".';
 
@@ -49,7 +49,7 @@ describe('a landed migration', () => {
     expect(files, 'Add the new migration to LANDED with its sha256sum').toEqual(Object.keys(LANDED));
   });
 
-  test('runs after those before it: the migrator skips one that is dated earlier', async () => {
+  test('runs after earlier ones: the migrator skips a migration with an earlier date', async () => {
     const { entries } = JSON.parse(await readFile(join(MIGRATIONS, 'meta/_journal.json'), 'utf8')) as {
       entries: readonly { readonly tag: string; readonly when: number }[];
     };
@@ -114,7 +114,7 @@ describe('a database of the first schema with rows in each table', () => {
     await upstream.close();
   });
 
-  test('is what the migration begins with', () => {
+  test('is the starting point of the migration', () => {
     expect(Object.keys(written).sort()).toEqual([...oldTables].sort());
     for (const rows of Object.values(written)) expect(rows.length).toBeGreaterThan(0);
   });
@@ -139,7 +139,7 @@ describe('a database of the first schema with rows in each table', () => {
     return text;
   };
 
-  test('serves a URL issued on it: its key, and the uses that are left', async () => {
+  test('serves a URL that was issued on it, with its key and its remaining uses', async () => {
     const { url, session_id } = await presignAgain();
     expect(session_id).toBe(OLD.session);
     const answer = await call(url);
@@ -149,7 +149,7 @@ describe('a database of the first schema with rows in each table', () => {
     expect((await call(url)).status).toBe(403);
   });
 
-  test('serves a URL of a virtual key created on it', async () => {
+  test('serves a URL of a virtual key that was created on it', async () => {
     const { url } = await stack.issue({
       ...OLD_BODY,
       client_api_key: undefined,
@@ -162,7 +162,7 @@ describe('a database of the first schema with rows in each table', () => {
     });
   });
 
-  test('serves a bundle issued on it', async () => {
+  test('serves a bundle that was issued on it', async () => {
     const again = await stack.mcpPresign(OLD_BUNDLE_BODY, { 'idempotency-key': OLD_IDEMPOTENCY_KEY });
     const { bundle_url, session_id } = (await again.json()) as { bundle_url: string; session_id: string };
     expect([again.status, session_id]).toEqual([200, OLD.session]);
@@ -170,7 +170,7 @@ describe('a database of the first schema with rows in each table', () => {
     expect(bundle).toMatchObject({ mcpServers: { docs: { transport: 'sse' } } });
   });
 
-  test('is read by every list, and its calls are in the usage', async () => {
+  test('is readable by every list, and its calls are in the usage', async () => {
     expect(await get(`/v1/sessions/${OLD.session}`)).toContain(OLD.grant);
     expect(await get('/v1/sessions')).toContain(OLD.session);
     expect(await get('/v1/virtual-keys')).toContain(OLD.virtualKey);
@@ -183,7 +183,7 @@ describe('a database of the first schema with rows in each table', () => {
     expect(await get(`/v1/usage?from=${from}&to=${to}&group_by=model`)).toContain('"model-1"');
   });
 
-  test('is written by the ledger: new calls are added to the old sums', async () => {
+  test('is extended by the ledger: new calls are added to the old sums', async () => {
     await stack.issuer.ledger.drainAll();
     const session = JSON.parse(await get(`/v1/sessions/${OLD.session}`)) as { grants: readonly Row[] };
     expect(session.grants.find((grant) => grant.id === OLD.grant)).toMatchObject({
@@ -191,7 +191,7 @@ describe('a database of the first schema with rows in each table', () => {
     });
   });
 
-  test('is revoked with its session, and the URL is refused from then on', async () => {
+  test('lets its session be revoked, and the URL is refused from then on', async () => {
     const { status } = await send(stack, { method: 'DELETE', path: `/v1/sessions/${OLD.session}` });
     expect(status).toBe(204);
     const { url } = await presignAgain();

@@ -37,13 +37,13 @@ test('a service starts on the tables of its version, and on those of a newer one
 test.each([
   ['of an older version', sql`delete from ${MIGRATIONS} where created_at = ${NEWEST}`],
   ['missing', sql`drop table ${MIGRATIONS}`],
-])('a service says that its tables are %s, and which command makes them', async (problem, change) => {
+])('a service reports that its tables are %s, and which command creates them', async (problem, change) => {
   expect(await saidAfter(change)).toBe(
     `DATABASE_URL: the tables are ${problem}: run "npx -y pnpm@12 --filter @presign/issuer migrate" first`,
   );
 });
 
-test('tables of before the first schema are not updated, and the message says so', async () => {
+test('tables older than the first schema are not updated, and the message says so', async () => {
   const older = sql`update ${MIGRATIONS} set created_at = created_at - ${NEWEST}`;
   const undo = new Error('undo');
   const changed = stores.db.transaction(async (tx) => {

@@ -36,7 +36,7 @@ describe('the document', () => {
     expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(describeApi(ROUTES, stack.issuerUrl))));
   });
 
-  test('is kept as docs/reference/openapi.json, which docs/generate-openapi.ts prints', () => {
+  test('is stored as docs/reference/openapi.json, the output of docs/generate-openapi.ts', () => {
     const docs = new URL('../../docs/', import.meta.url);
     const script = fileURLToPath(new URL('generate-openapi.ts', docs));
     const printed = spawnSync(process.execPath, ['--import', 'tsx', script], { encoding: 'utf8' });
@@ -57,7 +57,7 @@ describe('the document', () => {
     for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]+$/);
   });
 
-  test('has a name for every type, so that generators make up none', () => {
+  test('has a name for every type, so that generators invent none', () => {
     const names = Object.keys(api.components.schemas);
     for (const name of names) expect(name).toMatch(/^[A-Z][A-Za-z]{2,29}$/);
     expect([...unnamed(api.components.schemas), ...unnamed(api.paths)]).toEqual([]);
@@ -109,7 +109,7 @@ describe('the document', () => {
   });
 });
 
-test('the check of answers finds an undocumented one', () => {
+test('the check of answers detects an undocumented one', () => {
   const headers = new Headers({ 'content-type': 'application/json', 'x-request-id': randomUUID() });
   const answer = api.components.schemas.PresignAnswer?.examples?.[0] as object;
   const judge = (changed: object) =>
@@ -147,7 +147,7 @@ describe('an operation answers as documented', () => {
   const withId = named.filter(([, { path }]) => path.includes('{'));
   const guarded = named.filter(([, { operation }]) => scopeOf(operation) !== undefined);
 
-  test.each(withBody)('%s does what its example asks for', async (_name, place) => {
+  test.each(withBody)('%s does what its example requests', async (_name, place) => {
     const example = bodyOf(place.operation)?.examples?.[0];
     expect(example, 'an example').toBeDefined();
     const sent = await send(stack, {
@@ -198,19 +198,16 @@ describe('an operation answers as documented', () => {
   const withQuery = named.filter(([, { operation }]) =>
     operation.parameters?.some((each) => each.in === 'query'),
   );
-  test.each(withQuery)(
-    '%s refuses a query parameter that it does not know, or twice',
-    async (_name, place) => {
-      const path = pathOf(place, {});
-      for (const query of [
-        'no_such_parameter=1',
-        'limit=1&limit=1&from=1&from=1&external_user=a&external_user=a',
-      ]) {
-        const { status } = await send(stack, { method: place.method, path: `${path}?${query}` });
-        expect(status).toBe(400);
-      }
-    },
-  );
+  test.each(withQuery)('%s refuses an unknown or repeated query parameter', async (_name, place) => {
+    const path = pathOf(place, {});
+    for (const query of [
+      'no_such_parameter=1',
+      'limit=1&limit=1&from=1&from=1&external_user=a&external_user=a',
+    ]) {
+      const { status } = await send(stack, { method: place.method, path: `${path}?${query}` });
+      expect(status).toBe(400);
+    }
+  });
 });
 
 describe('the page at /docs/api', () => {
@@ -281,7 +278,7 @@ describe('the page at /docs/api', () => {
   });
 });
 
-test('requests made of the examples of the document are taken', async () => {
+test('requests built from the examples of the document are accepted', async () => {
   // An account of its own, because an account has one budget for each scope and window.
   const { id } = await addAccount(stack);
   const apiKey = await addApiKey(stack, id, { scopes: ['admin', 'operator'] });

@@ -106,7 +106,7 @@ describe.skipIf(!wanted)('a Postgres server', () => {
   });
 
   test.each(['SIGINT', 'SIGQUIT'] as const)(
-    'that restarts (%s) while URLs are issued: each is whole, or 503',
+    'that restarts (%s) while URLs are issued: each request gets a complete URL or 503',
     async (signal) => {
       const issuer = await start();
       const sent: Sent[] = [];

@@ -132,7 +132,7 @@ async function fitsEverywhere(user: string, outcome: Outcome, found: CallSummary
 }
 
 test.each(WAYS)(
-  'an LLM call is %s after %s: in its list, its filters and its group',
+  'an LLM call is %s after %s, in its list, its filters and its group',
   async (outcome, _what, way) => {
     const user = randomUUID();
     const { url } = await stack.issue({
@@ -176,7 +176,7 @@ test.each(MCP_WAYS)('an MCP call is %s after %s, too', async (outcome, _what, wa
   await fitsEverywhere(user, outcome, found);
 });
 
-test('a call has its times, the repetition that its SDK states, and a bounded user agent', async () => {
+test("a call has its times, its SDK's retry count, and a bounded user agent", async () => {
   const headers = { ...json, 'x-stainless-retry-count': '2', 'user-agent': `OpenAI/JS ${'x'.repeat(5_000)}` };
   const body = JSON.stringify({ model: 'gpt-4o-mini', max_tokens: 10, messages: [] });
   const user = randomUUID();
@@ -199,7 +199,7 @@ test('a call has its times, the repetition that its SDK states, and a bounded us
 });
 
 test.each(['-1', '1e3', '12345', 'one', '', ' ', '1, 2'])(
-  'a repetition stated as %j is not believed',
+  'a retry count of %j is ignored',
   async (stated) => {
     const user = randomUUID();
     const { url } = await stack.issue({
@@ -225,7 +225,7 @@ describe('the outcome of a row', () => {
     ),
   );
 
-  test('is the same in SQL as in a row, for every combination, and those that fail are counted', async () => {
+  test('is the same in SQL and in TypeScript, for every combination, and failed ones are counted', async () => {
     const of = await fresh(stack);
     await stack.db.insert(ledger).values(kinds.map((fields): LedgerRow => row(of, fields)));
     const counts = new Map<string, number>();
@@ -246,7 +246,7 @@ describe('the outcome of a row', () => {
     });
   });
 
-  test('is refused as a filter where it is no outcome of admitted calls', async () => {
+  test('cannot be a filter if admitted calls cannot have it', async () => {
     for (const outcome of ['settled', 'refused', 'failed', 'x'])
       refused(
         await send(stack, { method: 'GET', path: `/v1/usage?outcome=${outcome}` }),
@@ -262,7 +262,7 @@ describe('the calls of an hour', () => {
     ask<HoursAnswer>(of, `/v1/usage/hours?${new URLSearchParams(query)}`);
   const began = Math.floor(Date.now() / 1_000 / HOUR) * HOUR;
 
-  test('are counted by their outcome, of LLM APIs and MCP servers, and calls of before the hour are not', async () => {
+  test('are counted by their outcome, for LLM APIs and MCP servers, and earlier calls are not counted', async () => {
     const account = await ownAccount(stack);
     const sums = await stack.db.select().from(callHours).where(eq(callHours.accountId, account));
     const { data } = await hours(stack, { from: String(began - 2 * HOUR), group_by: 'provider,server' });
@@ -320,7 +320,7 @@ describe('the calls of an hour', () => {
     expect((await hours(of, { ...query, group_by: 'model' })).data).toEqual(byModel.data);
   });
 
-  test('a range, a dimension and a field that cannot be answered are named', async () => {
+  test('a range, a dimension or a field that cannot be answered is named', async () => {
     const wrong = [
       [{ from: '0' }, 'from'],
       [{ from: String(began), to: String(began) }, 'from'],
@@ -338,7 +338,7 @@ describe('the calls of an hour', () => {
   });
 });
 
-test('similar calls are those of the same URL and model or tool within a minute, refused ones too', async () => {
+test('similar calls are those of the same URL and the same model or tool within a minute, including refused ones', async () => {
   const of = await fresh(stack);
   const grantId = randomUUID();
   const requestId = randomUUID();

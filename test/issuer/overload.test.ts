@@ -52,7 +52,7 @@ test('an account has at most 20 endpoints, however many are added at once', asyn
   await stack.db.execute(sql`delete from webhooks where account_id = ${id}`);
 });
 
-describe('a key that changes while its request holds back the body', () => {
+describe('a key that changes while its request delays the body', () => {
   const ADMIN = ['/v1/api-keys', { name: 'another', scopes: ['admin'] }] as const;
   const policy = { providers: ['anthropic'] };
 

@@ -78,7 +78,7 @@ async function areChanged({ deleted, rotated, revoked }: Urls): Promise<void> {
 }
 
 describe('a revocation, a deletion and a rotation', () => {
-  test('answer 202 when Redis is away, and take effect without being repeated', async () => {
+  test('answer 202 when Redis is down, and take effect without a retry', async () => {
     const urls = await threeUrls();
     const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
     const cutOff = await startOwnIssuer(stack, { redis });
@@ -94,7 +94,7 @@ describe('a revocation, a deletion and a rotation', () => {
   });
 
   test.runIf(canReachDatabase && thorough)(
-    'take effect after 503 if their transactions commit later than they could answer',
+    'take effect after a 503 if their transactions commit after the request timed out',
     async () => {
       const urls = await threeUrls();
       await stack.db.transaction(async (tx) => {
@@ -142,7 +142,7 @@ describe('a revocation, a deletion and a rotation', () => {
     },
   );
 
-  test('are applied again when Redis loses what it had taken over', async () => {
+  test('are applied again when Redis loses what it had applied', async () => {
     const { url } = await issue(stack, {});
     const { jti, prt } = claimsOf(stack, url);
     const sent = await send(stack, { method: 'DELETE', path: `/v1/grants/${jti}` });
@@ -154,7 +154,7 @@ describe('a revocation, a deletion and a rotation', () => {
   });
 });
 
-test('1,100 grants of one user are revoked in parts when the request could not', async () => {
+test('1,100 grants of one user are revoked in parts if the request could not revoke them', async () => {
   const external_user = randomUUID();
   const rows = await insertGrants(1_100, external_user);
   const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
@@ -171,7 +171,7 @@ test('1,100 grants of one user are revoked in parts when the request could not',
   });
 });
 
-test('changes that Redis has are deleted, and others are kept', async () => {
+test('changes that Redis has applied are deleted, and others are kept', async () => {
   const [first, second] = [await issue(stack, {}), await issue(stack, {})];
   const [old, recent] = [claimsOf(stack, first.url).jti, claimsOf(stack, second.url).jti];
   for (const id of [old, recent])

@@ -50,7 +50,7 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
     expect(await first(direct.db, locks)).toEqual({ n: '0' });
   });
 
-  test('presign doctor names the time limit of statements that PgBouncer drops', async () => {
+  test('presign doctor names the statement timeout that PgBouncer drops', async () => {
     await migrateDatabase(bouncer.url);
     const ask = (url: string) =>
       presign(['doctor'], { ...SETTINGS, DATABASE_URL: url, REDIS_URL: redis.url });
@@ -80,7 +80,7 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
     expect(failures(issuer.log().split('\n'))).toEqual([]);
   });
 
-  test('URLs are issued again once Postgres has restarted, and until then the refusal says so', async () => {
+  test('URLs are issued again after Postgres has restarted, and the refusal says so until then', async () => {
     await migrateDatabase(bouncer.url);
     const issuer = await startIssuerProcess(bouncer.url, redis.url, {
       ...SETTINGS,

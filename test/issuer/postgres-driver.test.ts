@@ -12,7 +12,7 @@ import { freePort } from '../harness/free-port.ts';
 const url = process.env.TEST_DATABASE_URL ?? '';
 const quiet = { fetch_types: false, onnotice: () => {} } as const;
 
-test('a query fails when its server accepts connections and closes them at once', async () => {
+test('a query fails if its server accepts connections and closes them at once', async () => {
   const server = createServer((socket) => socket.on('error', () => {}).end()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { db, close } = connectDatabase(`postgres://a@127.0.0.1:${(server.address() as AddressInfo).port}/a`);
@@ -25,7 +25,7 @@ test('a query fails when its server accepts connections and closes them at once'
   server.close();
 });
 
-test('queries that no connection can take fail with the first, and do not wait for a server', async () => {
+test('queries that no connection can take fail with the first one, and do not wait for a server', async () => {
   const client = postgres(`postgres://a@127.0.0.1:${await freePort()}/a`, {
     ...quiet,
     max: 1,
@@ -39,7 +39,7 @@ test('queries that no connection can take fail with the first, and do not wait f
   await client.end({ timeout: 0 });
 });
 
-describe.skipIf(url === '')('a line to Postgres', () => {
+describe.skipIf(url === '')('a connection to Postgres', () => {
   /** Passes all bytes on but those with this word. */
   async function openLine(word: string) {
     const { hostname, port } = new URL(url);
@@ -58,7 +58,7 @@ describe.skipIf(url === '')('a line to Postgres', () => {
     return { url: line.href, close: () => server.close() };
   }
 
-  test('that falls silent fails its statement, and is replaced', async () => {
+  test('that stops responding fails its statement, and is replaced', async () => {
     const line = await openLine('silent');
     const settings = { DATABASE_POOL_SIZE: '1', DATABASE_STATEMENT_TIMEOUT_SECONDS: '1' };
     const { db, close } = connectDatabase(line.url, readDatabaseSettings(settings));
@@ -94,7 +94,7 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
     expect(await client`select ${3}::int as three`).toEqual([{ three: 3 }]);
   });
 
-  test('between two statements of a transaction runs no later statement of it elsewhere', async () => {
+  test('between two statements of a transaction does not run the later ones on another connection', async () => {
     const client = open();
     const ran: unknown[] = [];
     const [begun, tried, over] = [deferred(), deferred(), deferred()];
@@ -119,27 +119,33 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
   });
 });
 
-test.skipIf(url === '')('the settings of a service reach Postgres, and its pool is no larger', async () => {
-  const settings = { DATABASE_POOL_SIZE: '2', DATABASE_STATEMENT_TIMEOUT_SECONDS: '3' };
-  const { db, close } = connectDatabase(url, readDatabaseSettings(settings));
-  const session = sql`select pg_backend_pid()::text as pid, current_setting('statement_timeout') as bound`;
-  const answers = await Promise.all(Array.from({ length: 20 }, () => db.execute(session)));
-  const rows = answers.flat();
-  expect(new Set(rows.map(({ bound }) => bound))).toEqual(new Set(['3s']));
-  expect(new Set(rows.map(({ pid }) => pid)).size).toBeLessThanOrEqual(2);
-  await close();
-});
+test.skipIf(url === '')(
+  'the settings of a service reach Postgres, and its pool is no larger than set',
+  async () => {
+    const settings = { DATABASE_POOL_SIZE: '2', DATABASE_STATEMENT_TIMEOUT_SECONDS: '3' };
+    const { db, close } = connectDatabase(url, readDatabaseSettings(settings));
+    const session = sql`select pg_backend_pid()::text as pid, current_setting('statement_timeout') as bound`;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => db.execute(session)));
+    const rows = answers.flat();
+    expect(new Set(rows.map(({ bound }) => bound))).toEqual(new Set(['3s']));
+    expect(new Set(rows.map(({ pid }) => pid)).size).toBeLessThanOrEqual(2);
+    await close();
+  },
+);
 
-test.skipIf(url === '')('a transaction that begins behind a full pipeline is one', async () => {
-  const client = postgres(url, { ...quiet, max: 2 });
-  await Promise.all([client`select 1`, client`select 1`]);
-  // The driver sends up to 100 on a connection before the first is answered.
-  const before = Array.from({ length: 200 }, () => client`select 1`.execute());
-  const one = client.begin(async (tx) => (await tx`select 1 as one`)[0]?.['one'] as number);
-  await Promise.all(before);
-  expect(await one).toBe(1);
-  await client.end({ timeout: 5 });
-});
+test.skipIf(url === '')(
+  'a transaction that begins behind a full pipeline runs as one transaction',
+  async () => {
+    const client = postgres(url, { ...quiet, max: 2 });
+    await Promise.all([client`select 1`, client`select 1`]);
+    // The driver sends up to 100 on a connection before the first is answered.
+    const before = Array.from({ length: 200 }, () => client`select 1`.execute());
+    const one = client.begin(async (tx) => (await tx`select 1 as one`)[0]?.['one'] as number);
+    await Promise.all(before);
+    expect(await one).toBe(1);
+    await client.end({ timeout: 5 });
+  },
+);
 
 test.skipIf(url === '')('a pool that is never idle keeps no list that grows with its queries', async () => {
   const client = postgres(url, { ...quiet, max: 2 });

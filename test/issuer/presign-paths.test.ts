@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 describe('paths', () => {
-  test('one token serves all paths of its grant, stars included, and no other', async () => {
+  test('one token serves all paths of its grant, wildcards included, and no other path', async () => {
     const { url } = await issue(stack, { path: ['/v1/a', '/v1/*/b'] });
     const at = (path: string) =>
       fetch(url.replace('/v1/a', path), { method: 'POST' }).then((answer) => answer.status);
@@ -26,7 +26,7 @@ describe('paths', () => {
     expect(await at('/v1/c')).toBe(403);
   });
 
-  test('an encoded slash is part of an id where a provider has such ids, and refused elsewhere', async () => {
+  test('an encoded slash is part of an id at a provider with such ids, and refused elsewhere', async () => {
     const key = JSON.stringify({
       access_key_id: 'AKIAIOSFODNN7EXAMPLE',
       secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
@@ -82,7 +82,7 @@ describe('paths', () => {
     );
   });
 
-  test('a first path with a star is refused: the URL that ends in it could not be called', async () => {
+  test('a first path with a wildcard is refused, because the URL that ends in it cannot be called', async () => {
     refused(await send(stack, { body: { ...least, path: '/v1/*' } }), 'invalid_request', 'path');
     refused(
       await send(stack, { body: { ...least, path: ['/v1/*', '/v1/a'] } }),
@@ -92,7 +92,7 @@ describe('paths', () => {
     await issue(stack, { path: ['/v1/a', '/v1/*'] });
   });
 
-  test('a model in config that the paths do not allow is refused', async () => {
+  test('a model in config that no path allows is refused', async () => {
     const ask = { ...least, provider: 'google', config: { model: 'gemini-2.5-pro' } };
     const path = '/v1beta/models/gemini-2.5-flash:generateContent';
     const sent = await send(stack, { body: { ...ask, path } });
@@ -120,7 +120,7 @@ describe('provider', () => {
     }
   });
 
-  test('one that needs an address of the operator says so', async () => {
+  test('that needs an address from the operator is refused with this reason', async () => {
     const sent = await send(stack, { body: { ...least, provider: 'azure-openai' } });
     expect(refused(sent, 'unknown_provider', 'provider')).toMatch(/base_url.*PROVIDERS_FILE/);
   });

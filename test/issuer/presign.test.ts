@@ -34,7 +34,7 @@ async function written(url: string) {
 }
 
 describe('the answer', () => {
-  test('holds url, session_id, expires_at, the grant and the claims of its token, and nothing else', async () => {
+  test('has exactly url, session_id, expires_at, the grant and the claims of its token', async () => {
     const before = Math.floor(Date.now() / 1000);
     const answer = await issue(stack, {});
     expect(Object.keys(answer)).toEqual(['url', 'session_id', 'expires_at', 'grant_id', 'claims']);
@@ -56,7 +56,7 @@ describe('the answer', () => {
     expect(tokenOf(url)).toMatch(/^v4\.public\.[\w-]+\.[\w-]+$/);
   });
 
-  test('is kept by no cache and read by no page of another origin', async () => {
+  test('is not cached, and pages of another origin cannot read it', async () => {
     const sent = await send(stack, { body: least, headers: { origin: 'https://a.example' } });
     expect(sent.headers.get('cache-control')).toBe('no-store');
     expect(sent.headers.get('referrer-policy')).toBe('no-referrer');
@@ -73,7 +73,7 @@ describe('the answer', () => {
 });
 
 describe('the token', () => {
-  test('says grant, session, times, addresses, kind, provider, method, paths and partition; nothing else', async () => {
+  test('contains grant, session, times, addresses, kind, provider, method, paths and partition; nothing else', async () => {
     const answer = await issue(stack, { path: ['/v1/models', '/v1/files/*'], method: 'get', expires_in: 60 });
     const claims = claimsOf(stack, answer.url);
     const row = await written(answer.url);
@@ -130,7 +130,7 @@ describe('the token', () => {
 });
 
 describe('the written rows', () => {
-  test('every field reaches Postgres as it was sent', async () => {
+  test('have every field as it was sent', async () => {
     const fields = {
       method: 'PUT',
       path: ['/v1/responses', '/v1/*/b'],
@@ -168,7 +168,7 @@ describe('the written rows', () => {
     });
   });
 
-  test('fields that are left out become unlimited or null, never the text "null"', async () => {
+  test('have omitted fields as unlimited or null, never as the text "null"', async () => {
     const row = await written((await issue(stack, {})).url);
     expect(row.budgets).toMatchObject({ maxUses: null, costLimitMicrousd: null });
     expect(row.grants).toMatchObject({
@@ -182,7 +182,7 @@ describe('the written rows', () => {
     expect(await stack.db.$count(grants, texts)).toBe(0);
   });
 
-  test('limits at their bounds are kept exactly: 0 is not unlimited, 2^53 - 1 is not rounded', async () => {
+  test('have limits at their bounds exactly: 0 is not unlimited, and 2^53 - 1 is not rounded', async () => {
     const most = Number.MAX_SAFE_INTEGER;
     const row = await written((await issue(stack, { cost_limit: 0, max_uses: most })).url);
     expect(row.budgets).toMatchObject({ costLimitMicrousd: 0, maxUses: most });
@@ -191,7 +191,7 @@ describe('the written rows', () => {
     );
   });
 
-  test('the provider key opens with the encryption key, for its own account and record alone', async () => {
+  test('have the provider key sealed: it unseals only with the encryption key, for its own account and record', async () => {
     const row = await written((await issue(stack, { client_api_key: 'sk-sealed' })).url);
     const keys = readEncryptionKeys(stack.keys.encryption);
     const { id, accountId, sealed } = row.credentials;
@@ -199,7 +199,7 @@ describe('the written rows', () => {
     expect(() => unseal(keys, sealed, credentialContext(accountId, row.grants.id))).toThrow('not_authentic');
   });
 
-  test('the key that was sent is the key the provider gets', async () => {
+  test('have the key that was sent, and the provider gets it', async () => {
     const { url } = await issue(stack, { client_api_key: 'sk-for-the-provider' });
     const answer = await fetch(url, { method: 'POST', body: '{}' });
     expect(answer.status).toBe(200);

@@ -38,8 +38,8 @@ const becomes = (stack: Stack, status: Readiness['status']) =>
 
 const READY = { problems: [] };
 
-describe('an issuer is ready while it can issue', () => {
-  test('on any engine, however many ask', async () => {
+describe('an issuer is ready', () => {
+  test('on any engine while it can issue, however many probes arrive', async () => {
     const stack = await startStack({ providers: {} });
     undo.push(() => stack.close());
     expect(await becomes(stack, 'ready')).toEqual(READY);
@@ -47,7 +47,7 @@ describe('an issuer is ready while it can issue', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
   });
 
-  test.skipIf(!hasPostgres)('and not while Postgres is a demoted master', async () => {
+  test.skipIf(!hasPostgres)('unless Postgres is a demoted primary', async () => {
     const { server, stack } = await startOn();
     expect(await becomes(stack, 'ready')).toEqual(READY);
     await server.stop();
@@ -57,7 +57,7 @@ describe('an issuer is ready while it can issue', () => {
     refused(await send(stack, { body: least }), 'database_unavailable');
   });
 
-  test.skipIf(!hasPostgres || !canMount)('and not while the disk of Postgres is full', async () => {
+  test.skipIf(!hasPostgres || !canMount)('unless the disk of Postgres is full', async () => {
     const disk = makeSmallDisk(160);
     undo.push(() => disk.remove());
     const { stack } = await startOn(disk.folder);

@@ -16,7 +16,7 @@ describe('the body', () => {
   const json = JSON.stringify(ask);
 
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON ;charset=UTF-8'])(
-    'is taken as %s',
+    'is accepted as %s',
     async (type) =>
       expect((await send(stack, { body: json, headers: { 'content-type': type } })).status).toBe(200),
   );
@@ -33,7 +33,7 @@ describe('the body', () => {
     expect(refused(sent, 'unsupported_media_type', 'Content-Type')).toMatch(/expected application\/json/);
   });
 
-  test('that is compressed is refused with 415, and says so', async () => {
+  test('that is compressed is refused with 415, and the error says so', async () => {
     const sent = await send(stack, { body: gzipSync(json), headers: { 'content-encoding': 'gzip' } });
     expect(refused(sent, 'unsupported_media_type', 'Content-Encoding')).toMatch(/uncompressed/);
     const plain = await send(stack, { body: json, headers: { 'content-encoding': 'identity' } });
@@ -50,7 +50,7 @@ describe('the body', () => {
     ['single quotes', json.replaceAll('"', "'")],
     ['NaN', '{"max_uses": NaN}'],
     ['a raw line end in a string', '{"provider": "open\nai"}'],
-  ])('that is %s is refused as invalid_json, and not quoted', async (_what, body) => {
+  ])('that is %s is refused as invalid_json, without quoting it', async (_what, body) => {
     const message = refused(await send(stack, { body: Buffer.from(body) }), 'invalid_json');
     expect(message).toMatch(/^The body is (empty|not valid JSON)/);
   });
@@ -83,12 +83,12 @@ describe('the body', () => {
     ['max_uses', '"max_uses":1,"max_uses":1'],
     ['metadata.a', '"metadata":{"a":1,"a":2}'],
     ['config.stop[1].x', '"config":{"stop":[0,{"x":1,"x":1}]}'],
-  ])('with %s twice is refused: no reading of it is the right one', async (param, twice) => {
+  ])('with %s twice is refused, because it is ambiguous', async (param, twice) => {
     const sent = await send(stack, { body: `${json.slice(0, -1)},${twice}}` });
     expect(refused(sent, 'invalid_request', param)).toBe(`${param}: this key appears twice in one object.`);
   });
 
-  test('of 1,048,576 bytes passes and of one more is refused, with a length and without', async () => {
+  test('of 1,048,576 bytes passes and one more byte is refused, with or without a stated length', async () => {
     const room = 1_048_576 - json.length;
     expect((await send(stack, { body: json + ' '.repeat(room) })).status).toBe(200);
     const long = json + ' '.repeat(room + 1);
@@ -101,7 +101,7 @@ describe('the body', () => {
     expect((await sendChunked(json)).status).toBe(200);
   });
 
-  test.each(['a', '{', '[', '"', '\\'])('of a million "%s" is refused and harms nothing', async (piece) => {
+  test.each(['a', '{', '[', '"', '\\'])('of a million "%s" is refused without harm', async (piece) => {
     refused(await send(stack, { body: piece.repeat(1_000_000) }), 'invalid_json');
   });
 
@@ -114,7 +114,7 @@ describe('the body', () => {
     ['config', '{"k":'],
     ['path', '['],
     ['provider', '['],
-  ])('with 100,000 levels in %s is refused and harms nothing', async (field, opening) => {
+  ])('with 100,000 levels in %s is refused without harm', async (field, opening) => {
     const { [field as 'path']: _left, ...rest } = ask;
     const closing = opening === '[' ? ']' : '}';
     const deep = `${opening.repeat(100_000)}1${closing.repeat(100_000)}`;
@@ -122,7 +122,7 @@ describe('the body', () => {
     refused(await send(stack, { body }), 'invalid_request', field);
   });
 
-  test('no refusal leaves anything behind', async () => {
+  test('leaves nothing behind if it is refused', async () => {
     const count = () => Promise.all([stack.db.$count(grants), stack.db.$count(sessions)]);
     const before = await count();
     refused(await send(stack, { body: { ...ask, cost_limt: 1 } }), 'invalid_request', 'cost_limt');
@@ -137,7 +137,7 @@ describe('the body', () => {
 
 describe('other methods and routes', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    '%s on the route is 405 in the envelope',
+    '%s on the route is 405 in the error format',
     async (method) => {
       const sent = await send(stack, { method, ...(method === 'GET' ? {} : { body: ask }) });
       refused(sent, 'method_not_supported');
@@ -151,7 +151,7 @@ describe('other methods and routes', () => {
   });
 
   test.each(['/v1', '/v1/presign/', '/V1/presign', '/v1/presign/x', '/v3/presign', '/%2e%2e/etc'])(
-    '%s is 404 in the envelope',
+    '%s is 404 in the error format',
     async (path) => void refused(await send(stack, { path, body: ask }), 'not_found'),
   );
 });

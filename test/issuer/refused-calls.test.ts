@@ -62,7 +62,7 @@ const elsewhere = (url: string) => url.replace(stack.gatewayUrls[0] ?? '', stack
 const listed = (external_user: string, calls: number) =>
   eventually(async () => (await list({ outcome: 'refused', external_user })).data.length === calls);
 
-describe('a refused call is kept with its code, limit, URL, key, user, model or tool and size', () => {
+describe('a refused call is stored with its code, limit, URL, key, user, model or tool and size', () => {
   const post1 = async (fields: object, body?: object) => {
     const { url } = await issue(fields);
     return { url, send: () => call(url, body) };
@@ -166,11 +166,11 @@ describe('a refused call is kept with its code, limit, URL, key, user, model or 
   });
 });
 
-test('no round has failed so far', () => {
+test('no send has failed so far', () => {
   expect(stack.logs.filter((line) => /refused calls|have no partition/.test(line))).toEqual([]);
 });
 
-test('one list has the calls that passed and those that were refused, page by page, and filters hold for both', async () => {
+test('one list has admitted and refused calls, page by page, and filters apply to both', async () => {
   const external_user = randomUUID();
   const { url, session_id } = await issue({ max_uses: 2, external_user });
   const made = [await call(url), await call(url), await call(url), await call(elsewhere(url))];
@@ -199,7 +199,7 @@ test('one list has the calls that passed and those that were refused, page by pa
   expect(await of({ outcome: 'all', to: '1000000000' })).toBe(0);
 });
 
-test('no other account sees a refused call, and a key needs the scope read', async () => {
+test('another account sees no refused call, and a key needs the scope read', async () => {
   const { url, grant_id } = await issue({ max_uses: 1 });
   await call(url);
   const { id } = await call(url);
@@ -236,7 +236,7 @@ test('a token that no key of the gateway has signed writes nothing', async () =>
   expect((await sums()).filter(({ code }) => code === 'token_invalid')).toEqual([]);
 });
 
-test('of a storm the first ten of each code are kept at each gateway, and all are counted', async () => {
+test('under a flood each gateway keeps the first ten calls of each code, and counts all', async () => {
   const external_user = randomUUID();
   const { url } = await issue({ max_uses: 1, external_user });
   await call(url);
@@ -255,7 +255,7 @@ describe('refused calls at a gateway', () => {
     describe: () => ({ rid: randomUUID(), sta: 422 }),
   });
 
-  test('wait while the stream of their partition is full, and keep the first ones', async () => {
+  test('wait while the stream of their partition is full, and the first ones are kept', async () => {
     const stopped = await withoutIssuer();
     const { redis } = stopped;
     const filler = JSON.stringify({ grt: randomUUID(), cod: 'x', n: 1, kept: [] });
@@ -340,7 +340,7 @@ describe('an issuer', () => {
     expect(await count('cost_unbounded')).toBe(before + 5 * all);
   });
 
-  test('writes a call once that its gateway has sent twice, as it did not hear that Redis has taken it', async () => {
+  test('writes a call once even if its gateway sent it twice because the answer of Redis was lost', async () => {
     const { grant_id } = await issue({});
     const call = { rid: randomUUID(), sta: 422 };
     const sent = (ago: number) =>
@@ -353,7 +353,7 @@ describe('an issuer', () => {
     expect(await stack.db.$count(refusedCalls, ofGrant)).toBe(1);
   });
 
-  test('leaves out what it cannot read and grants that are gone, and goes on', async () => {
+  test('skips entries that it cannot parse and grants that are gone, and continues', async () => {
     const { grant_id } = await issue({});
     await addRefused(stack.redis, 5, ['no JSON', '{}', entry(randomUUID()), entry(grant_id)]);
     await eventually(
@@ -362,7 +362,7 @@ describe('an issuer', () => {
     await eventually(async () => (await stack.redis.xlen(keys.refused(5))) === 0);
   });
 
-  test('makes the day that a call needs, if it is missing', async () => {
+  test('creates the partition of a day if it is missing', async () => {
     const { grant_id } = await issue({});
     const at = new Date(Date.now() - 20 * 3_600_000);
     const name = `refused_calls_${at.toISOString().slice(0, 10).replaceAll('-', '')}`;
@@ -374,7 +374,7 @@ describe('an issuer', () => {
     await eventually(async () => (await get(`/v1/calls/${late.rid}`)).status === 200);
   });
 
-  test('keeps a bounded number of names of an account and day', async () => {
+  test('keeps a bounded number of names for each account and day', async () => {
     const { id } = await addAccount(stack);
     const apiKey = await addApiKey(stack, id, { scopes: ['presign', 'read'] });
     const issued = await fetch(`${stack.issuerUrl}/v1/presign`, {

@@ -47,7 +47,7 @@ describe('a repeated POST with the same Idempotency-Key and body', () => {
     ['an API key', '/v1/api-keys', { name: 'backend', scopes: ['read'] }, apiKeys],
     ['a virtual key', '/v1/virtual-keys', { provider: 'openai', name: 'a', key: 'sk-1' }, virtualKeys],
     ['a webhook', '/v1/webhooks', HOOK, webhooks],
-  ] as const)('makes %s once, and has the same answer byte for byte', async (_what, path, body, table) => {
+  ] as const)('creates %s once, and gets the same answer byte for byte', async (_what, path, body, table) => {
     const of = await fresh();
     const before = await stack.db.$count(table);
     const first = await post(of, path, 'key-1', body);
@@ -60,7 +60,7 @@ describe('a repeated POST with the same Idempotency-Key and body', () => {
     expect(read(other).id).not.toBe(read(first).id);
   });
 
-  test('rotates a secret once, so that the receiver has the secret that the endpoint signs with', async () => {
+  test('rotates a secret once, so that the receiver and the endpoint have the same secret', async () => {
     const of = await fresh();
     const { id = '', secret: old } = await addWebhook(of);
     const path = `/v1/webhooks/${id}/rotate-secret`;
@@ -74,7 +74,7 @@ describe('a repeated POST with the same Idempotency-Key and body', () => {
     expect(await signsWith(of, id)).toBe(read(next).secret);
   });
 
-  test('a day later is a new request with another secret', async () => {
+  test('a day later is a new request and gets another secret', async () => {
     const of = await fresh();
     const { id } = await addWebhook(of);
     const path = `/v1/webhooks/${id}/rotate-secret`;
@@ -90,7 +90,7 @@ describe('a repeated POST with the same Idempotency-Key and body', () => {
     expect(await stack.db.$count(webhookDeliveries, eq(webhookDeliveries.webhookId, id))).toBe(1);
   });
 
-  test('replaces the key of a virtual key, and with another body it is refused', async () => {
+  test('replaces the key of a virtual key, and is refused with another body', async () => {
     const of = await fresh();
     const made = await send(of, {
       path: '/v1/virtual-keys',
@@ -124,7 +124,7 @@ test('an Idempotency-Key is separate for each account and each address', async (
   refused(await rotate(two, hooks[0] ?? {}), 'not_found');
 });
 
-test('a secret that was made under an Idempotency-Key is stored nowhere in clear', async () => {
+test('a secret that was created under an Idempotency-Key is stored nowhere in plain text', async () => {
   const of = await fresh();
   const made = [
     await post(of, '/v1/webhooks', 'key-1', HOOK),
@@ -135,7 +135,7 @@ test('a secret that was made under an Idempotency-Key is stored nowhere in clear
   for (const sent of made) expect(kept).not.toContain(read(sent).secret ?? read(sent).key);
 });
 
-test('an account is made once, and its first key is stored nowhere in clear', async () => {
+test('an account is created once, and its first key is stored nowhere in plain text', async () => {
   const of = { issuerUrl: stack.issuerUrl, account: '', apiKey: stack.apiKey };
   const [first, again] = [
     await post(of, '/v1/accounts', 'key-1', { name: 'customer' }),
@@ -147,7 +147,7 @@ test('an account is made once, and its first key is stored nowhere in clear', as
   expect(JSON.stringify(await stack.db.select().from(idempotencyKeys))).not.toContain(key);
 });
 
-test('an Idempotency-Key that is no key is refused on every POST', async () => {
+test('an invalid Idempotency-Key is refused on every POST', async () => {
   const of = await fresh();
   refused(await post(of, '/v1/webhooks', 'x'.repeat(256), HOOK), 'invalid_request', 'Idempotency-Key');
 });

@@ -211,7 +211,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     180_000,
   );
 
-  test('never undoes a rotation that comes between its reading and its writing, and seals that, too', async () => {
+  test('never undoes a rotation that happens between its read and its write, and reseals the rotated key too', async () => {
     const accountId = await ownAccount(stack);
     const { id: virtualKey } = await createVirtualKey(stack, { key: 'sk-before' });
     const [key] = await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, virtualKey));
@@ -234,7 +234,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect(unseal(newKeys, row?.sealed ?? '', context)).toBe('sk-after');
   });
 
-  test('changes no version, so no gateway reloads, and changes nothing in a second run', async () => {
+  test('changes no version, so that no gateway reloads, and a second run changes nothing', async () => {
     await issueOwn(stack, 'sk-again');
     const versions = () =>
       stack.db
@@ -247,7 +247,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect((await presign(['reseal', '--wait', '0'], env)).err).not.toContain('resealed');
   });
 
-  test('reports rows whose key is unknown with exit code 1, and seals the others', async () => {
+  test('exits with code 1 and reports rows with an unknown key, and reseals the others', async () => {
     const accountId = await ownAccount(stack);
     const id = randomUUID();
     const foreign = seal(

@@ -52,7 +52,7 @@ async function callsInDays(of: Reader): Promise<number> {
 }
 
 test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
-  'reports of whole days answer the same once calls and URLs are deleted, others say why not (seed %i)',
+  'reports of whole days are the same after calls and URLs are deleted, and other reports say why not (seed %i)',
   async (seed) => {
     const random = seeded(seed);
     const of = await fresh(stack);
@@ -94,7 +94,7 @@ test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
   },
 );
 
-test('a question about parts of an hour, sessions or requests is refused for days of which only sums are left', async () => {
+test('a report by parts of an hour, sessions or requests is refused for days with sums only', async () => {
   const of = await fresh(stack);
   const sessionId = randomUUID();
   const old = row(of, { sessionId, settledAt: new Date('2026-01-01T12:00:00Z') });
@@ -154,7 +154,7 @@ test('calls that reach the ledger while their days are summed count once', async
   }
 });
 
-test('a call that reaches the ledger after its day was summed counts once, also when it comes twice', async () => {
+test('a call that reaches the ledger after its day was summed counts once, even if it arrives twice', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
   await stack.db.insert(ledger).values(row(of, { settledAt, model: 'm' }));
@@ -172,7 +172,7 @@ test('a call that reaches the ledger after its day was summed counts once, also 
   expect(ofHour.map(({ calls }) => calls)).toEqual([1]);
 });
 
-test('sums go on in parts where a day has many calls, and where many settled at one moment', async () => {
+test('sums are built in parts for a day with many calls, and for many calls settled at one moment', async () => {
   const of = await fresh(stack);
   const at = (i: number) => new Date(Date.parse('2026-01-01T12:00:00Z') + (i < 25_000 ? 0 : i));
   const ofAccount = { account_id: of.account, session: randomUUID(), grant: randomUUID() };
@@ -207,7 +207,7 @@ test('the archive has the price lines of a call as they were recorded', async ()
   expect([found.get(empty.holdId), found.get(old.holdId)]).toEqual(['[]', '']);
 });
 
-test.runIf(thorough)('two issuers delete each call once, and archive it whole', async () => {
+test.runIf(thorough)('two issuers delete each call once, and archive it completely', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
   const texts = [null, '', 'a"b,c', 'line\r\nline', '=1+1'];
@@ -233,7 +233,7 @@ test.runIf(thorough)('two issuers delete each call once, and archive it whole', 
   expect((await stat(join(sweeps.folder, 'ledger', name))).mode & 0o777).toBe(0o600);
 });
 
-test('calls whose archive cannot be written stay in Postgres, and no others follow them', async () => {
+test('calls that cannot be archived are kept in Postgres, and no later calls are deleted', async () => {
   await stack.db.transaction(async (tx) => {
     // The calls of the tests before: a busy machine may take longer than a statement of a service may.
     await tx.execute(sql`set local statement_timeout = '60s'`);
@@ -270,7 +270,7 @@ test('calls whose archive cannot be written stay in Postgres, and no others foll
   expect(ids.sort()).toEqual(rows.map(({ holdId }) => holdId).sort());
 });
 
-test.skipIf(!canMount)('an archive whose disk is full gets every call once it has room', async () => {
+test.skipIf(!canMount)('an archive with a full disk gets every call once it has space', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
   const rows = Array.from({ length: 800 }, () => row(of, { settledAt }));
@@ -295,7 +295,7 @@ test.skipIf(!canMount)('an archive whose disk is full gets every call once it ha
   disk.remove();
 });
 
-test('a call that its webhook event still needs stays', async () => {
+test('a call that a pending webhook event needs is kept', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
   const [waits, other] = [row(of, { settledAt }), row(of, { settledAt })];

@@ -68,7 +68,7 @@ const RAN = ['ran', 'ran'];
 const REFUSED = ['grant_revoked', 'grant_revoked'];
 
 describe('DELETE /v1/sessions/{id}', () => {
-  test('ends all its URLs at every gateway from the next call on, known to Redis or not', async () => {
+  test('ends all its URLs at every gateway from the next call on, whether Redis knows them or not', async () => {
     const known = await issue(stack, {});
     const { session_id } = known;
     const unknown = await issue(stack, { session_id });
@@ -85,7 +85,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect(await calls(other.url)).toEqual(RAN);
   });
 
-  test('shows in the session, which no grant can join afterwards', async () => {
+  test('is visible in the session, and no grant can join it afterwards', async () => {
     const { session_id } = await issue(stack, {});
     await revoked(`sessions/${session_id}`);
     const told = await session(session_id);
@@ -96,7 +96,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect((await session(session_id)).revoked_at).toBe(told.revoked_at);
   });
 
-  test('leaves no URL that was joining it at the same moment', async () => {
+  test('ends URLs that join the session at the same moment', async () => {
     for (let round = 0; round < 10; round++) {
       const { session_id } = await issue(stack, {});
       const joining = Array.from({ length: 6 }, () => send(stack, { body: { ...least, session_id } }));
@@ -110,7 +110,7 @@ describe('DELETE /v1/sessions/{id}', () => {
 });
 
 describe('DELETE /v1/grants/{id}', () => {
-  test('ends one URL; its session goes on', async () => {
+  test('ends one URL, and its session stays active', async () => {
     const one = await issue(stack, {});
     const other = await issue(stack, { session_id: one.session_id });
     await calls(one.url);
@@ -142,7 +142,7 @@ describe('DELETE /v1/grants/{id}', () => {
 });
 
 describe('DELETE /v1/sessions', () => {
-  test.each(['external_user', 'external_session'])('ends all that was issued with an %s', async (field) => {
+  test.each(['external_user', 'external_session'])('ends everything issued with an %s', async (field) => {
     const [theirs, others] = [{ [field]: `a+b ${randomUUID()}` }, { [field]: randomUUID() }];
     const own = await issue(stack, theirs);
     const bundle = await issueBundle(theirs);
@@ -164,7 +164,7 @@ describe('DELETE /v1/sessions', () => {
     expect(await calls((await issue(stack, theirs)).url)).toEqual(RAN);
   });
 
-  test('of an unknown user revokes nothing, and of another account nothing in this one', async () => {
+  test('for an unknown user revokes nothing, and never revokes URLs of another account', async () => {
     const { id } = await addAccount(stack);
     const other = { ...stack, apiKey: await addApiKey(stack, id) };
     const external_user = randomUUID();
@@ -192,7 +192,7 @@ describe('DELETE /v1/sessions', () => {
     expect(await stack.db.$count(grants, alive)).toBe(before);
   });
 
-  test('answers once the tombstones of very many grants stand', async () => {
+  test('answers once the tombstones of very many grants are written', async () => {
     const accountId = await ownAccount(stack);
     const external_user = randomUUID();
     const issuedAt = new Date();
@@ -217,7 +217,7 @@ describe('DELETE /v1/sessions', () => {
   });
 });
 
-test('revoking an expired grant reaches gateways while a call of it can still run, every time', async () => {
+test('each revocation of an expired grant reaches gateways while one of its calls can still run', async () => {
   const { url, session_id } = await issue(stack, {});
   const { jti, prt } = claimsOf(stack, url);
   const revokedAt = async () =>
@@ -254,7 +254,7 @@ test('grants and sessions of another account, unknown ids and malformed ids retu
   }
 });
 
-test('a key that may issue may revoke, and one that may only read may not', async () => {
+test('a key that may issue may revoke, and a key that may only read may not', async () => {
   const account = await ownAccount(stack);
   const { url, session_id } = await issue(stack, {});
   const reader = { ...stack, apiKey: await addApiKey(stack, account, { scopes: ['read'] }) };

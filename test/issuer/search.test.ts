@@ -39,7 +39,7 @@ const calledByMany = ({ db }: Stack, of: Reader, beginning: string, count: numbe
       ${beginning}::text || lpad(n::text, 5, '0'), 1, 'settled', now(), now() from generate_series(1, ${count}::int) as n`);
 
 describe('a search', () => {
-  test('finds users by any part of their names in any case, those that begin with it first', async () => {
+  test('finds users by any part of their names in any case, and lists names that begin with it first', async () => {
     const of = await fresh(stack);
     await called(of, ['Big Acme', 'acme', 'acme-2', 'other', 'the acme of b', 'acme']);
     expect(await find(of, 'acme')).toEqual({
@@ -50,7 +50,7 @@ describe('a search', () => {
     expect(await find(of, 'nothing')).toEqual({ data: [], complete: true });
   });
 
-  test('takes the text as it is: a pattern of SQL and a quote are characters', async () => {
+  test('treats the text literally: SQL patterns and quotes are ordinary characters', async () => {
     const of = await fresh(stack);
     await called(of, ['50%', "o'brien", 'a_b', 'axb']);
     expect(await names(of, '%')).toEqual(['50%']);
@@ -58,7 +58,7 @@ describe('a search', () => {
     expect(await names(of, "'")).toEqual(["o'brien"]);
   });
 
-  test('finds a user that has a URL and no call, and one whose URLs are deleted', async () => {
+  test('finds a user with a URL and no call, and a user whose URLs are deleted', async () => {
     const of = await fresh(stack);
     const issuer = await addApiKey(stack, of.account, { scopes: ['presign'] });
     await issue({ ...stack, apiKey: issuer }, { external_user: 'just issued' });
@@ -66,7 +66,7 @@ describe('a search', () => {
     expect(await names(of, 'issued')).toEqual(['issued long ago', 'just issued']);
   });
 
-  test('finds sessions by a part of their names, newest first, and those without a name never', async () => {
+  test('finds sessions by a part of their names, newest first, and never those without a name', async () => {
     const of = await fresh(stack);
     const made = ['Night report', null, 'Report of May', 'chat'].map((name, at) => ({
       ...{ id: randomUUID(), accountId: of.account, name },
@@ -79,7 +79,7 @@ describe('a search', () => {
     });
   });
 
-  test('has one kind alone if it is asked for it, and at most the limit of each', async () => {
+  test('returns one kind if requested, and at most the limit of each kind', async () => {
     const of = await fresh(stack);
     await called(of, ['x1', 'x2', 'x3']);
     await stack.db
@@ -101,7 +101,7 @@ describe('a search', () => {
     expect(await find(of, 'omer-09999')).toEqual({ data: [user('customer-09999')], complete: true });
   });
 
-  test('looks at a bounded number of names, says so, and finds any user by the beginning', async () => {
+  test('scans a bounded number of names, says so, and finds any user by the beginning of its name', async () => {
     const of = await fresh(stack);
     await calledByMany(stack, of, 'u', SEARCHED.users);
     await called(of, ['zoe of z', 'zoe']);
@@ -109,7 +109,7 @@ describe('a search', () => {
     expect(await find(of, 'of z')).toEqual({ data: [], complete: false });
   });
 
-  test('makes no further query once its caller has an answer', async () => {
+  test('runs no further query after its caller has the answer', async () => {
     const of = await fresh(stack);
     const answered = deferred();
     const execute = stack.db.execute.bind(stack.db);
@@ -150,7 +150,7 @@ describe('a search', () => {
 });
 
 /** Its own tables sort as a database with the collation of a language does: `Acme-1` is between `acme-1` and `acme-2`. */
-test('a user is found by the beginning in the collation of a language, past names in another case', async () => {
+test('a user is found by the beginning of its name in the collation of a language, after names in another case', async () => {
   const own = await startStack({ providers: { openai: { base_url: 'http://127.0.0.1:9' } } });
   onTestFinished(() => own.close());
   for (const table of ['ledger', 'grants'])

@@ -35,7 +35,7 @@ test('a token that was sent here by mistake is not logged', async () => {
   expect(stack.logs.filter((line) => parts.some((part) => line.includes(part)))).toEqual([]);
 });
 
-test('no refusal quotes a secret, whatever is wrong with it', async () => {
+test('no refusal quotes a secret, whatever the request contains', async () => {
   const wrong = [
     { client_api_key: `${secretKey} with space` },
     { client_api_key: [secretKey] },
@@ -59,13 +59,13 @@ test('no refusal quotes a secret, whatever is wrong with it', async () => {
   expect(answers.filter((text) => text.includes(MARK) || text.includes(stack.apiKey))).toEqual([]);
 });
 
-test('no log line holds a secret', async () => {
+test('no log line contains a secret', async () => {
   await addVirtualKey(stack, await ownAccount(stack), { secret: secretKey });
   expect(stack.logs.length).toBeGreaterThan(10);
   expect(stack.logs.filter((line) => line.includes(MARK) || line.includes(stack.apiKey))).toEqual([]);
 });
 
-test('no table of Postgres holds a secret in clear', async () => {
+test('no table of Postgres contains a secret in plain text', async () => {
   const marked = `user-${MARK}`;
   await issue(stack, { ...ask, external_user: marked }, { 'idempotency-key': 'i1' });
   const found = await tablesWith(MARK);
@@ -76,7 +76,7 @@ test('no table of Postgres holds a secret in clear', async () => {
   expect(await tablesWith(stack.apiKey)).toEqual([]);
 });
 
-test('no key of Redis holds a secret in clear, after a call that used one', async () => {
+test('no key of Redis contains a secret in plain text, after a call that used one', async () => {
   const { url } = await issue(stack, ask);
   await fetch(url, { method: 'POST', body: '{}' });
   const all = await dumpRedis();

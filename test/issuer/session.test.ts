@@ -35,7 +35,7 @@ const call = (url: string) =>
     body: '{"model":"model-1","max_tokens":200,"messages":[]}',
   });
 
-test('a session shows what its grants used and spent, live at once and settled when the ledger has it', async () => {
+test('a session shows the use and spending of its grants, live at once and settled when the ledger has them', async () => {
   const first = await stack.issue({ ...ask, max_uses: 2, cost_limit: 10_000, external_user: 'u1' });
   const { session_id } = first;
   await stack.issue({ ...ask, session_id });

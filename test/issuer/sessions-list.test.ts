@@ -59,7 +59,7 @@ const setCreatedAt = (id: string, at: string) =>
     .where(eq(sessions.id, id));
 
 describe('pages', () => {
-  test('hold every session once, newest first, whatever their size', async () => {
+  test('have every session once, newest first, at any page size', async () => {
     const own = await fresh();
     const issued = await issueMany(own, 7);
     for (const [i, id] of issued.entries())
@@ -102,7 +102,7 @@ describe('pages', () => {
     expect((await walk(own, 2, {}, opened)).flat()).toEqual(before);
   });
 
-  test('have 20 sessions unless the caller says otherwise', async () => {
+  test('have 20 sessions by default', async () => {
     const own = await fresh();
     await issueMany(own, 21);
     expect((await list(own)).data).toHaveLength(20);
@@ -110,7 +110,7 @@ describe('pages', () => {
 });
 
 describe('a filter', () => {
-  test('by external ids finds the sessions with such a grant', async () => {
+  test('by external ids finds the sessions that have such a grant', async () => {
     const own = await fresh();
     const of = async (fields: object) => (await issue(own, fields)).session_id;
     const first = await of({ external_user: 'u1', external_session: 's1' });
@@ -128,7 +128,7 @@ describe('a filter', () => {
     expect(await found({ external_user: '%' })).toEqual([]);
   });
 
-  test('by status parts the sessions in two, as each says of itself', async () => {
+  test("by status divides the sessions in two, in agreement with each session's own status", async () => {
     const own = await fresh();
     const grantOf = (url: string) => claimsOf(stack, url).jti;
     const ended = await Promise.all([
@@ -189,7 +189,7 @@ describe('a filter', () => {
     expect(JSON.parse(one.text)).toMatchObject({ status: 'ended', grants: [{ status: 'revoked' }] });
   });
 
-  test('goes on over pages', async () => {
+  test('is kept over pages', async () => {
     const own = await fresh();
     for (let i = 0; i < 4; i++) await issue(own, { external_user: `u${i % 2}` });
     const first = await list(own, { external_user: 'u1', limit: 1 });
@@ -221,14 +221,14 @@ describe('a filter by status in an account with very many sessions', () => {
   const pagesOf = async (of: Account, status: string) =>
     walk({ ...stack, apiKey: await addApiKey(stack, of.id, { scopes: ['read'] }) }, 3, { status });
 
-  test('finds the oldest ended ones behind 4,000 active ones, after empty pages', async () => {
+  test('finds the oldest ended sessions behind 4,000 active ones, after empty pages', async () => {
     const account = await addAccount(stack);
     await add(account, 4_000, '1 hour');
     const old = await add(account, 5, '2 hours', { used: 10 });
     expect(await pagesOf(account, 'ended')).toEqual([[], [], old.slice(0, 3), old.slice(3)]);
   });
 
-  test('finds the oldest active ones behind 4,000 that are used up, after pages that are not full', async () => {
+  test('finds the oldest active sessions behind 4,000 used-up ones, after partly filled pages', async () => {
     const account = await addAccount(stack);
     const [newest] = await add(account, 1, '1 minute');
     await add(account, 4_000, '1 hour', { used: 10 });
@@ -236,7 +236,7 @@ describe('a filter by status in an account with very many sessions', () => {
     expect(await pagesOf(account, 'active')).toEqual([[newest], [], old.slice(0, 3), old.slice(3)]);
   });
 
-  test('finds the oldest active ones behind 4,000 that were revoked, at once', async () => {
+  test('finds the oldest active sessions behind 4,000 revoked ones, at once', async () => {
     const account = await addAccount(stack);
     await add(account, 4_000, '1 hour', { revoked: true });
     const old = await add(account, 5, '2 hours');
@@ -262,8 +262,8 @@ test('a session shows how many grants it has, their external ids, and when the l
   });
 });
 
-describe('refused', () => {
-  test('are queries that do not mean anything, with the field named', async () => {
+describe('a refused request', () => {
+  test('has a query without meaning, and the error names the field', async () => {
     const wrong: [Record<string, string>, string][] = [
       [{ limit: '0' }, 'limit'],
       [{ limit: '101' }, 'limit'],
@@ -279,7 +279,7 @@ describe('refused', () => {
     refused(twice, 'invalid_request', 'limit');
   });
 
-  test('is an invalid cursor, and a changed one shows no session of another account', async () => {
+  test('has an invalid cursor; a changed cursor shows no session of another account', async () => {
     const [own, other] = [await fresh(), await fresh()];
     await issueMany(own, 3);
     const theirs = await issueMany(other, 3);
@@ -306,7 +306,7 @@ describe('refused', () => {
     expect(ids(await list(other, { cursor })).every((id) => theirs.includes(id))).toBe(true);
   });
 
-  test("is a key without the scope read; another account's sessions are not in the list", async () => {
+  test('comes from a key without the scope read; the list never has sessions of another account', async () => {
     const other: Account = await addAccount(stack);
     refused(await get({ ...stack, apiKey: other.apiKey }), 'forbidden');
     const { session_id } = await issue(stack, least);

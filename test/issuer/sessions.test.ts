@@ -35,7 +35,7 @@ const grantOf = async (url: string) => {
 };
 
 describe('session_id', () => {
-  test('opens the session it names, and later requests of the account join it', async () => {
+  test('opens the named session, and later requests of the account join it', async () => {
     const session_id = '3F2504E0-4F89-41D3-9A0C-0305E82C3301';
     for (let i = 0; i < 3; i++) {
       const answer = await issue(stack, { session_id });
@@ -51,7 +51,7 @@ describe('session_id', () => {
     expect((await issue(stack, { session_id })).session_id).toBe(session_id);
   });
 
-  test('of another account is refused with 409, without any detail of it', async () => {
+  test('of another account is refused with 409, without any detail of the session', async () => {
     const { session_id } = await issue(stack, {});
     const before = await stack.db.$count(grants);
     const sent = await send(stack, { apiKey: other.apiKey, body: { ...least, session_id } });
@@ -71,14 +71,14 @@ describe('session_id', () => {
     );
   });
 
-  test('50 parallel requests for a new session open it once and all join it', async () => {
+  test('in 50 parallel requests opens one new session, and all join it', async () => {
     const session_id = crypto.randomUUID();
     const answers = await Promise.all(Array.from({ length: 50 }, () => issue(stack, { session_id })));
     expect(new Set(answers.map((answer) => answer.session_id))).toEqual(new Set([session_id]));
     expect(await stack.db.$count(grants, eq(grants.sessionId, session_id))).toBe(50);
   });
 
-  test('that two accounts ask for at once goes to one of them alone', async () => {
+  test('that two accounts request at once goes to only one of them', async () => {
     const session_id = crypto.randomUUID();
     const keys = Array.from({ length: 20 }, (_, i) => (i % 2 ? stack.apiKey : other.apiKey));
     const sent = await Promise.all(
@@ -106,7 +106,7 @@ describe('virtual_key', () => {
     expect(await used({ client_api_key: 'sk-client' })).toBe('Bearer sk-client');
   });
 
-  test('gives its grants its own credential: a client_api_key in the same request is not stored', async () => {
+  test('uses its own credential for its grants: a client_api_key in the same request is not stored', async () => {
     const virtual_key = await addVirtualKey(stack, mine);
     const [key] = await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, virtual_key));
     const grant = await grantOf((await issue(stack, { virtual_key })).url);
@@ -128,7 +128,7 @@ describe('virtual_key', () => {
     expect(await problem('vk\0')).toMatch(/^virtual_key: expected/);
   });
 
-  test('of another provider is refused with a 400 that names its own', async () => {
+  test("of another provider is refused with a 400 that names the virtual key's provider", async () => {
     const virtual_key = await addVirtualKey(stack, mine, { provider: 'anthropic' });
     const sent = await send(stack, { body: { ...least, virtual_key } });
     expect(refused(sent, 'invalid_request', 'virtual_key')).toBe(
@@ -137,13 +137,13 @@ describe('virtual_key', () => {
     await issue(stack, { virtual_key, provider: 'anthropic' });
   });
 
-  test('with a budget puts all its grants into the partition of the account, where the budget is', async () => {
+  test("with a budget puts all its grants into the budget's partition, which is the account's", async () => {
     const virtual_key = await addVirtualKey(stack, mine, { budget: 3 });
     const urls = await Promise.all(Array.from({ length: 5 }, () => issue(stack, { virtual_key })));
     expect(urls.map(({ url }) => claimsOf(stack, url).prt)).toEqual(Array(5).fill(homePartition(mine)));
   });
 
-  test('with a budget limits all its grants together, each within its own limit', async () => {
+  test('with a budget limits all its grants together, and each within its own limit', async () => {
     const virtual_key = await addVirtualKey(stack, mine, { budget: 3 });
     const [a, b] = [await issue(stack, { virtual_key, max_uses: 1 }), await issue(stack, { virtual_key })];
     const call = (url: string) => fetch(url, { method: 'POST', body: '{}' }).then((answer) => answer.status);
@@ -151,7 +151,7 @@ describe('virtual_key', () => {
     expect([await call(b.url), await call(b.url), await call(b.url)]).toEqual([200, 200, 403]);
   });
 
-  test('lends its config to its grants; what the request sets goes before it', async () => {
+  test('applies its config to its grants, and fields of the request override it', async () => {
     const virtual_key = await addVirtualKey(stack, mine, { config: { model: 'a', max_tokens: 5 } });
     const grant = await grantOf((await issue(stack, { virtual_key, config: { model: 'b' } })).url);
     expect(grant.config).toEqual({ model: 'b', max_tokens: 5 });
@@ -161,7 +161,7 @@ describe('virtual_key', () => {
     });
   });
 
-  test('whose model the paths do not allow is refused as a model of the request is', async () => {
+  test('with a model that the paths do not allow is refused like a model of the request', async () => {
     const virtual_key = await addVirtualKey(stack, mine, {
       provider: 'google',
       config: { model: 'gemini-pro' },

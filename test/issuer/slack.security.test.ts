@@ -52,7 +52,7 @@ async function everything(): Promise<string> {
   return JSON.stringify(texts);
 }
 
-test('a message of an alert is posted as Slack expects it: unsigned, with its control characters escaped', async () => {
+test("an alert message is posted in Slack's format: unsigned, with its control characters escaped", async () => {
   const of = await owner();
   const { id: webhook } = await addSlack(of, `${slack.url}/services/${SECRET}`);
   const condition = { spend: { window: 'day', amount: 50_000_000 } };
@@ -69,7 +69,7 @@ test('a message of an alert is posted as Slack expects it: unsigned, with its co
   expect(Object.keys(posted[0]?.headers ?? {}).filter((name) => name.startsWith('webhook-'))).toEqual([]);
 });
 
-test('its URL is in no answer, audit entry or log, and in Postgres only encrypted', async () => {
+test('its URL is in no answer, audit entry or log, and is only encrypted in Postgres', async () => {
   const of = await owner();
   const url = `${slack.url}/services/${SECRET}-a`;
   const headers = { 'idempotency-key': randomUUID() };
@@ -104,7 +104,7 @@ test('its URL is in no answer, audit entry or log, and in Postgres only encrypte
 const sealedFor = (accountId: string, id: string, url: string) =>
   seal(readEncryptionKeys(stack.keys.encryption), url, webhookContext(accountId, id));
 
-test('a private address is refused like that of any endpoint, when it is given and when it is connected to', async () => {
+test('a private address is refused like that of any endpoint, at registration and at connection', async () => {
   const of = await owner();
   const guarded = await startOwnIssuer(stack, { ...EAGER, allowPrivateUpstreams: false });
   const at = { ...of, issuerUrl: guarded.issuerUrl };

@@ -59,7 +59,7 @@ describe.each([
   );
 
   test.runIf(thorough || name === 'gateway')(
-    'goes on without its stores: one line names each, without a password, and /readyz says 503',
+    'continues without its stores: one line names each, without a password, and /readyz says 503',
     async () => {
       const port = String(await freePort());
       const stores = {
@@ -98,7 +98,7 @@ test.each([
   ['issuer', ISSUER_MAIN, 'redis', 'SIGINT', 130],
   ['migrate', MIGRATE_MAIN, 'postgres', 'SIGTERM', 143],
 ] as const)(
-  'SIGTERM during the start of %s ends it at once, as one that has not succeeded',
+  'SIGTERM during the start of %s ends it at once, with the exit code of a failed start',
   async (_name, main, store, signal, code) => {
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -115,7 +115,7 @@ test.each([
   },
 );
 
-test.runIf(thorough)('a gateway whose Redis comes up later is ready then', async () => {
+test.runIf(thorough)('a gateway becomes ready when its Redis starts later', async () => {
   const redis = await startEmbeddedRedis();
   const road = await buildRoad(redis.port);
   await road.cut();

@@ -23,7 +23,7 @@ const markOf = async ({ account }: Reader) =>
   (await stack.db.select().from(usageMarks).where(eq(usageMarks.accountId, account)))[0]?.summedUntil;
 
 test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
-  'reports answer the same wherever the sums end, at any hour of any day (seed %i)',
+  'reports are the same wherever the sums end, at any hour of any day (seed %i)',
   async (seed) => {
     const random = seeded(seed);
     const of = await fresh(stack);
@@ -44,7 +44,7 @@ test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
   },
 );
 
-test('calls of the last hour are read from the ledger, and those before it from sums', async () => {
+test('calls of the last hour are read from the ledger, and earlier calls from sums', async () => {
   const of = await fresh(stack);
   const now = Date.now();
   const calls = Array.from({ length: 60 }, (_, i) => row(of, { settledAt: new Date(now - i * 10 * 60_000) }));
@@ -58,7 +58,7 @@ test('calls of the last hour are read from the ledger, and those before it from 
   expect((await report(of, { group_by: 'day' })).total).toMatchObject({ calls: 60, cost: 600 });
 });
 
-test('the sums of many accounts go on together, and of a busy one in parts', async () => {
+test('the sums of many accounts advance together, and those of a busy account in parts', async () => {
   const many = await Promise.all(Array.from({ length: 60 }, () => fresh(stack)));
   const settledAt = new Date('2026-02-20T12:00:00Z');
   await stack.db
@@ -78,7 +78,7 @@ test('the sums of many accounts go on together, and of a busy one in parts', asy
   for (const of of many) expect(callsOf.get(of.account)).toBe(of === busy ? 45_002 : 2);
 });
 
-test('an MCP call that ends after it was summed moves to its outcome, once, while other calls arrive late', async () => {
+test('an MCP call that ends after it was summed moves to its outcome once, while other calls arrive late', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-03-01T12:00:00Z');
   const ids = Array.from({ length: PARTITIONS * 2 }, () => randomBytes(16).toString('hex'));

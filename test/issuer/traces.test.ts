@@ -69,14 +69,14 @@ test('a request has one span in the trace of its traceparent, named after its ro
   expect(collector.spans().filter(({ traceId }) => traceId === TRACE)).toHaveLength(1);
 });
 
-test('a refusal names its code, and is no error of the service', async () => {
+test('a refusal has its code in the span, and is not an error of the service', async () => {
   const span = await spanOf(`/v1/sessions/${ID}`);
   expect(span.name).toBe('GET /v1/sessions/{id}');
   expect(attributesOf(span)).toMatchObject({ 'http.response.status_code': 404, 'error.type': 'not_found' });
   expect(span.status.code ?? 0).toBe(0);
 });
 
-test('an answer of 503 is an error of the service, and an unknown method has no name', async () => {
+test('a 503 is an error of the service in the span, and an unknown method has no name', async () => {
   const requestId = '0198c0de-0000-7000-8000-000000000002';
   const answered = { method: 'MARKED', path: undefined, traceparent: undefined, beganAt: performance.now() };
   const code = 'database_unavailable';
@@ -86,7 +86,7 @@ test('an answer of 503 is an error of the service, and an unknown method has no 
   expect(attributesOf(span)['error.type']).toBe(code);
 });
 
-test('a malformed traceparent begins a trace, and a caller that wants no trace gets none', async () => {
+test('a malformed traceparent starts a new trace, and an unsampled one is not traced', async () => {
   for (const malformed of ['x', `00-${'0'.repeat(32)}-${PARENT}-01`])
     expect((await spanOf('/v1/sessions', { headers: { traceparent: malformed } })).parentSpanId ?? '').toBe(
       '',
@@ -97,7 +97,7 @@ test('a malformed traceparent begins a trace, and a caller that wants no trace g
   expect([found(silent), found(probe)]).toEqual([undefined, undefined]);
 });
 
-test('no span has a URL, a token, a key, a body, a query or an id of a path', async () => {
+test('no span contains a URL, a token, a key, a body, a query or an id from a path', async () => {
   const issued = await stack.issue({
     ...least,
     external_user: 'marked-user',

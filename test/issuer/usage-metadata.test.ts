@@ -55,7 +55,7 @@ describe('calls of URLs with metadata', () => {
     await eventually(async () => (await calls('outcome=refused')).length === 5);
   });
 
-  test('are grouped by each declared key, and by two', async () => {
+  test('are grouped by each declared key, and by two keys', async () => {
     const rows = (await usage('group_by=metadata.team')).data.map((row) => [row.metadata?.team, row.calls]);
     expect(rows).toEqual([
       ['blue', 1],
@@ -72,7 +72,7 @@ describe('calls of URLs with metadata', () => {
     ]);
   });
 
-  test('are found by a value of a key, in either form of the query, refused ones too', async () => {
+  test('are found by a metadata value, in either form of the query, including refused calls', async () => {
     for (const query of ['metadata.team=red', 'metadata[team]=red', 'metadata%5Bteam%5D=red']) {
       expect((await usage(query)).total.calls).toBe(2);
       expect(await calls(query)).toHaveLength(2);
@@ -83,7 +83,7 @@ describe('calls of URLs with metadata', () => {
     expect((await usage('metadata.team=Red')).total.calls).toBe(0);
   });
 
-  test('show the declared keys alone', async () => {
+  test('show only the declared keys', async () => {
     const [call] = await calls('metadata.feature=chat');
     expect(call?.metadata).toEqual({ feature: 'chat', team: 'red' });
     const one = callAnswer.parse(JSON.parse((await get(`/v1/calls/${call?.request_id}`)).text));
@@ -92,7 +92,7 @@ describe('calls of URLs with metadata', () => {
     expect((await get('/v1/calls?format=csv')).text).toContain('red');
   });
 
-  test('keep them in sums of days', async () => {
+  test('keep them in the daily sums', async () => {
     const before = await usage('from=0&group_by=metadata.team,metadata.feature');
     await stack.db.execute(`update ledger set settled_at = settled_at - interval '10 days'`);
     const sweeps = await startSweeps(stack);
@@ -118,7 +118,7 @@ const UNREADABLE: readonly (readonly [metadata: object, team: string | undefined
   [{ team: 'pair 😀' }, 'pair 😀'],
 ];
 
-test.each(UNREADABLE)('%j never keeps the ledger from other calls', async (metadata, team) => {
+test.each(UNREADABLE)('%j never stops other calls from reaching the ledger', async (metadata, team) => {
   await callWith(metadata);
   await callsSettled(stack);
   await eventually(
@@ -129,7 +129,7 @@ test.each(UNREADABLE)('%j never keeps the ledger from other calls', async (metad
   ]);
 });
 
-test('pages of groups go on, whether group_by is one parameter or two', async () => {
+test('pages of groups continue, whether group_by is one parameter or two', async () => {
   for (const by of ['group_by=metadata.team,day', 'group_by=metadata.team&group_by=day']) {
     const first = await get(`/v1/usage?from=0&limit=1&${by}`);
     const [, next = ''] = /<([^>]*)>/.exec(first.headers.get('link') ?? '') ?? [];
@@ -152,6 +152,6 @@ test.each([
   ['/v1/usage?metadata=x', 'metadata'],
   ['/v1/usage?metadata.team=a&metadata.team=b', 'metadata.team'],
   ['/v1/usage?metadata.team=a&metadata[team]=b', 'metadata[team]'],
-])('%s is refused, with its parameter', async (path, param) => {
+])('%s is refused, and the error names its parameter', async (path, param) => {
   refused(await get(path), 'invalid_request', param);
 });

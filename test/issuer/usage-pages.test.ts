@@ -41,7 +41,7 @@ async function pages(of: Reader, query: Query, between = async () => {}) {
 const refusedNever = (status: number, text: string) => expect(status, text).toBe(200);
 
 describe('pages of a report', () => {
-  test('have every group once, in the order of the whole report, and its total, whatever their length', async () => {
+  test('have every group once, in the order of the whole report, with its total, at any page size', async () => {
     const of = await withGroups();
     const whole = await report(of, { group_by: GROUP_BY });
     expect([whole.data.length, whole.next_cursor]).toEqual([12, null]);
@@ -54,7 +54,7 @@ describe('pages of a report', () => {
     }
   });
 
-  test('repeat and skip no group when others appear between them, and keep the end of the first page', async () => {
+  test("repeat and skip no group when new groups appear, and keep the end of the first page's range", async () => {
     const of = await withGroups();
     const before = await report(of, { group_by: GROUP_BY });
     const add = async () => {
@@ -73,7 +73,7 @@ describe('pages of a report', () => {
     expect(new Set(all.map(({ to }) => to)).size).toBe(1);
   });
 
-  test('as CSV have the address of the next one in the header Link', async () => {
+  test('as CSV have the address of the next page in the Link header', async () => {
     const of = await withGroups();
     const whole = parseCsv(await csv(of, { group_by: GROUP_BY })).slice(1);
     const seen: string[][] = [];
@@ -89,7 +89,7 @@ describe('pages of a report', () => {
     expect(seen).toEqual(whole);
   });
 
-  test('need the grouping and the range of the first, and a cursor that a report has given', async () => {
+  test('need the grouping and the range of the first page, and a cursor from a report', async () => {
     const of = await withGroups();
     const { next_cursor: cursor } = await report(of, { group_by: GROUP_BY, limit: '1' });
     if (cursor === null) throw new Error('there is no second page');
@@ -111,7 +111,7 @@ describe('pages of a report', () => {
       refused(await get(of, { group_by: GROUP_BY, limit }), 'invalid_request', 'limit');
   });
 
-  test("show nothing of another account that continues with this account's cursor", async () => {
+  test("show nothing when another account uses this account's cursor", async () => {
     const [of, other] = [await withGroups(), await fresh(stack)];
     const { next_cursor: cursor } = await report(of, { group_by: GROUP_BY, limit: '1' });
     const sent = await get(other, { group_by: GROUP_BY, cursor: cursor ?? '' });
@@ -119,7 +119,7 @@ describe('pages of a report', () => {
   });
 });
 
-test('a report without a range is of the last 30 days', async () => {
+test('a report without a range covers the last 30 days', async () => {
   const of = await fresh(stack);
   const ago = (days: number) => new Date(Date.now() - days * DAY_MS);
   const settled = [0.01, 29.9, 30.1].map((days) => row(of, { settledAt: ago(days) }));

@@ -66,7 +66,7 @@ describe('a report of 20,000 groups', () => {
     expect(lines.map(([user]) => user)).toEqual(users);
   });
 
-  test('whose callers leave in the middle does not block the next report', async () => {
+  test('does not block the next report if its callers disconnect in the middle', async () => {
     for (let round = 0; round < 3; round++) {
       const sockets = await Promise.all(Array.from({ length: 3 }, () => beginReading()));
       for (const socket of sockets) socket.destroy();
@@ -99,7 +99,7 @@ describe('a report of 20,000 groups', () => {
   );
 
   test.skipIf(!canReachDatabase)(
-    'of three accounts that do not read theirs keep no other account from its own, and end without their last part',
+    "that three accounts do not read blocks no other account's report, and ends incomplete",
     async () => {
       // More than the buffers of a connection hold.
       const accounts = await Promise.all(Array.from({ length: 6 }, () => filled(800)));

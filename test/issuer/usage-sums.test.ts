@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  'sums of any grouping, range and filter are those of the ledger, row by row (seed %i)',
+  'sums of any grouping, range and filter equal those of the ledger, row by row (seed %i)',
   async (seed) => {
     const random = seeded(seed);
     const of = await fresh(stack);

@@ -61,7 +61,7 @@ describe('the days of a range', () => {
   });
 });
 
-describe('months of a zone', () => {
+describe('months in a time zone', () => {
   const MOMENTS = [
     // One month in UTC, two in Kolkata; the days between belong to one.
     ...['2026-01-31T18:29:59.999Z', '2026-01-31T18:30:00Z', '2026-02-01T00:00:00Z', '2026-02-10T12:00:00Z'],
@@ -77,7 +77,7 @@ describe('months of a zone', () => {
     ['2026-03', 2, 2],
   ];
 
-  test('are summed exactly, from the ledger and from sums of days', async () => {
+  test('are summed exactly, from the ledger and from daily sums', async () => {
     const of = await callsAt(...MOMENTS);
     expect(await months(of, 'Asia/Kolkata')).toEqual(IN_KOLKATA);
     await summed(of);
@@ -121,7 +121,7 @@ describe('months of a zone', () => {
     expect(new Set(before).size).toBeGreaterThan(1);
   });
 
-  test('are read of the ledger for days that were summed before days had pieces, and refused once these calls are gone', async () => {
+  test('are read from the ledger for days that were summed before days had parts, and refused once those calls are deleted', async () => {
     const of = await callsAt(...MOMENTS);
     await summed(of);
     const own = eq(usageMarks.accountId, of.account);
@@ -145,7 +145,7 @@ describe('months of a zone', () => {
   });
 });
 
-test('days of every zone begin where days of UTC are divided', () => {
+test('in every zone begin where UTC days are divided', () => {
   const begins = new Set<number>();
   for (const zone of Intl.supportedValuesOf('timeZone'))
     for (const month of ['01', '04', '07', '10'])
