@@ -83,7 +83,7 @@ describe('sums', () => {
     expect(claimsOf(stack, own.url).sub).toBe(own.session_id);
   });
 
-  test("are an account's own", async () => {
+  test("contain only an account's own calls", async () => {
     const [one, two] = [await fresh(stack), await fresh(stack)];
     const grantId = randomUUID();
     await stack.db.insert(ledger).values([row(one, { grantId }), row(two, { grantId, costMicrousd: 1 })]);
@@ -92,14 +92,14 @@ describe('sums', () => {
     expect((await report(one, { session_id: theirs[0]?.sessionId ?? '' })).total).toEqual(none);
   });
 
-  test('of an empty range are 0: one row without grouping, and no row with it', async () => {
+  test('of an empty range are 0: one row without grouping, and no row with grouping', async () => {
     const of = await fresh(stack);
     expect(await report(of, {})).toMatchObject({ group_by: [], data: [none], total: none });
     expect(await report(of, { group_by: 'day' })).toMatchObject({ data: [], total: none });
     expect(await csv(of, { group_by: 'day' })).toBe(`day,${USAGE_SUMS.join(',')}\r\n`);
   });
 
-  test('beyond 2^53 − 1 are exact in CSV, and refused in JSON, which would round them', async () => {
+  test('beyond 2^53 − 1 are exact in CSV, and refused in JSON, where they would be rounded', async () => {
     const of = await fresh(stack);
     const costMicrousd = Number.MAX_SAFE_INTEGER;
     await stack.db.insert(ledger).values([row(of, { costMicrousd }), row(of, { costMicrousd, uses: 2 })]);
@@ -109,7 +109,7 @@ describe('sums', () => {
 });
 
 describe('the range', () => {
-  test('has its first moment and not its last, in seconds or in ISO 8601 of any zone', async () => {
+  test('includes its first moment and excludes its last, in seconds or in ISO 8601 of any zone', async () => {
     const of = await fresh(stack);
     const days = ['2026-01-01', '2026-01-02', '2026-01-03'];
     const times = days.flatMap((date) => [`${date}T00:00:00.000Z`, `${date}T23:59:59.999Z`]);
@@ -134,7 +134,7 @@ describe('the range', () => {
     ]);
   });
 
-  test('ends where the next begins, by what an answer tells, to the millisecond', async () => {
+  test("ends where the next begins, to the millisecond, if the next starts at the answer's end", async () => {
     const of = await fresh(stack);
     const times = ['12:00:00.467Z', '12:00:00.468Z', '12:00:00.469Z'];
     const settled = times.map((time) => new Date(`2026-01-02T${time}`));
@@ -145,7 +145,7 @@ describe('the range', () => {
     expect([first.total.calls, second.total.calls, second.from]).toEqual([1, 2, first.to]);
   });
 
-  test('ends now when no end is given', async () => {
+  test('ends now by default', async () => {
     const of = await fresh(stack);
     const ahead = new Date(Date.now() + 3_600_000);
     await stack.db.insert(ledger).values([row(of), row(of, { settledAt: ahead })]);
@@ -156,7 +156,7 @@ describe('the range', () => {
 });
 
 describe('CSV', () => {
-  test('is asked for by format, or else by Accept', async () => {
+  test('is requested by the parameter format, or else by Accept', async () => {
     const of = await fresh(stack);
     const ask = async (query: Query, accept?: string) =>
       (await get(of, { from: '0', ...query }, accept === undefined ? {} : { accept })).headers.get(
@@ -178,7 +178,7 @@ describe('CSV', () => {
     expect(sent.headers.get('vary')).toBe('Accept');
   });
 
-  test('holds any name of a user or tool, and no spreadsheet runs it as a formula', async () => {
+  test('contains any user or tool name, and no spreadsheet runs it as a formula', async () => {
     const of = await fresh(stack);
     const names = ['plain', 'a,b', 'say "hi"', 'two\r\nlines', 'ünï 😀', "it's", ' =1', '5-3'];
     const formulas = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '=HYPERLINK("x","y")'];
@@ -197,7 +197,7 @@ describe('CSV', () => {
     expect(new Set(rows.map((cells) => cells.slice(1).join()))).toEqual(new Set(['0,-1,-5,0,0,0,0']));
   });
 
-  test('separates an empty text from a missing value', async () => {
+  test('distinguishes an empty text from a missing value', async () => {
     const of = await fresh(stack);
     await stack.db.insert(ledger).values([row(of, { externalUser: '' }), row(of, { externalUser: null })]);
     const [, ...lines] = (await csv(of, { group_by: 'external_user' })).split('\r\n');
@@ -205,8 +205,8 @@ describe('CSV', () => {
   });
 });
 
-describe('refused', () => {
-  test('are queries that do not mean anything, with the field named', async () => {
+describe('a refused request', () => {
+  test('has a query without meaning, and the error names the field', async () => {
     const of = await fresh(stack);
     const wrong: [Query, string][] = [
       [{ from: '' }, 'from'],
@@ -247,7 +247,7 @@ describe('refused', () => {
     for (const [query, param] of wrong) refused(await get(of, query), 'invalid_request', param);
   });
 
-  test('for queries that do not mean anything come with a hint', async () => {
+  test('has a hint if the query has no meaning', async () => {
     const of = await fresh(stack);
     const told = async (query: string) => {
       const sent = await send(of, { method: 'GET', path: `/v1/usage?${query}` });
@@ -262,7 +262,7 @@ describe('refused', () => {
   });
 
   test.each(['group_by=model&group_by=day', 'group_by=model,day', 'group_by=model%2Cday'])(
-    'of several dimensions may name each by a parameter of its own (%s)',
+    'is not one with several dimensions, separate or in a list (%s)',
     async (query) => {
       const of = await fresh(stack);
       const sent = await send(of, { method: 'GET', path: `/v1/usage?from=0&${query}` });
@@ -277,7 +277,7 @@ describe('refused', () => {
 
   // The embedded engine ends no statement by itself.
   test.skipIf(!process.env.TEST_DATABASE_URL)(
-    'is a range that Postgres does not sum in time: no outage, and it says what to do',
+    'for a range that Postgres cannot sum in time is not an outage, and its error says what to do',
     async () => {
       const of = await fresh(stack);
       await stack.db.transaction(async (tx) => {
@@ -290,7 +290,7 @@ describe('refused', () => {
     30_000,
   );
 
-  test('is a key without the scope read', async () => {
+  test('is any request by a key without the scope read', async () => {
     const { id } = await addAccount(stack);
     const apiKey = await addApiKey(stack, id, { scopes: ['presign'] });
     refused(await get({ ...stack, apiKey }, { from: '0' }), 'forbidden');

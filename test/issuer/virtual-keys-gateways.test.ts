@@ -80,7 +80,7 @@ describe('a rotated virtual key', () => {
     expect(await keyOf(over(await issue(id), 1))).toBe('Bearer sk-third');
   });
 
-  test('sends the new key with every call that begins after the answer, while calls go on', async () => {
+  test('sends the new key with every call that begins after the answer, while other calls run', async () => {
     const { id } = await createVirtualKey(stack, { key: 'sk-0' });
     const rotations = { done: 0, begun: 0, ended: false };
     const late: string[] = [];
@@ -105,7 +105,7 @@ describe('a rotated virtual key', () => {
     expect(late).toEqual([]);
   });
 
-  test('that two rotate at once ends with one of both keys, the same for all', async () => {
+  test('that is rotated twice at once ends with one of both keys, the same at every gateway', async () => {
     const { id } = await createVirtualKey(stack);
     const urls = await Promise.all(Array.from({ length: 6 }, () => issue(id)));
     await Promise.all(urls.map(keyOf));
@@ -116,7 +116,7 @@ describe('a rotated virtual key', () => {
     expect(await copiesOf(id)).toEqual([4]);
   });
 
-  test('is asked for with one key, and nothing else', async () => {
+  test('is rotated by a request with one key, and nothing else', async () => {
     const { id } = await createVirtualKey(stack);
     for (const [param, body] of [
       ['key', {}],
@@ -130,7 +130,7 @@ describe('a rotated virtual key', () => {
 });
 
 describe('a deleted virtual key', () => {
-  test('has all its URLs refused, loaded or not, on every gateway, and issues no more', async () => {
+  test('has all its URLs refused, loaded or not, on every gateway, and issues no more URLs', async () => {
     const { id } = await createVirtualKey(stack);
     const urls = await Promise.all(Array.from({ length: 12 }, () => issue(id)));
     await Promise.all(urls.slice(0, 6).map(keyOf));
@@ -146,7 +146,7 @@ describe('a deleted virtual key', () => {
     expect(refused(await send(stack, { body: ask }), 'invalid_request', 'virtual_key')).toContain('revoked');
   });
 
-  test('has calls under way cut, over any gateway: open streams and those without an answer', async () => {
+  test('has its calls in flight cut at any gateway: open streams and unanswered calls', async () => {
     const { id } = await createVirtualKey(stack);
     const streams = await Promise.all([0, 1].map(async (i) => call(over(await issue(id), i), 'stream')));
     const readers = streams.map((answer) => answer.body?.getReader());
@@ -162,7 +162,7 @@ describe('a deleted virtual key', () => {
     }
   });
 
-  test('leaves its record and no key: neither in Postgres nor in Redis', async () => {
+  test('keeps its record and loses its key in Postgres and in Redis', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: 5 } });
     const url = await issue(id);
     await keyOf(url);

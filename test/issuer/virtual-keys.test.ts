@@ -43,7 +43,7 @@ const call = (url: string) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: BODY });
 
 describe('a created virtual key', () => {
-  test('is shown as requested, and no part of the key is shown, stored in clear or logged', async () => {
+  test('is shown as requested, and no part of the key is shown, stored in plain text or logged', async () => {
     const key = 'sk-Qx9RememberThisSecretZ7';
     const config = { max_tokens: 7 };
     const created = await createVirtualKey(stack, { key, name: 'Ünïcode', config, budget: { max_uses: 3 } });
@@ -73,7 +73,7 @@ describe('a created virtual key', () => {
     }
   });
 
-  test('without budget and config has no config and no limits, and shows what its URLs have used and spent', async () => {
+  test('without budget and config has no config and no limits, and shows the use and spending of its URLs', async () => {
     const created = await createVirtualKey(stack, { config: null, budget: null });
     expect(created).toMatchObject({
       config: null,
@@ -105,11 +105,11 @@ describe('a created virtual key', () => {
     ['budget.cost_limit', 'invalid_request', { budget: { cost_limit: -1 } }],
     ['budget.cost_limt', 'invalid_request', { budget: { cost_limt: 1 } }],
     ['client_api_key', 'invalid_request', { client_api_key: 'sk' }],
-  ] as const)('is refused where its %s is wrong, as %s (case %#)', async (param, code, fields) => {
+  ] as const)('is refused if its %s is wrong, as %s (case %#)', async (param, code, fields) => {
     refused(await askVirtualKeys(stack, 'POST', '', virtualKey(fields)), code, param);
   });
 
-  test('is listed newest first over pages, with its account’s others and no one else’s', async () => {
+  test('is listed newest first over pages, only with keys of its own account', async () => {
     const { id: accountId } = await addAccount(stack);
     const admin = await addApiKey(stack, accountId, { scopes: ['admin'] });
     const made: string[] = [];
@@ -150,7 +150,7 @@ describe('a created virtual key', () => {
     expect(upstream.seen.at(-1)?.headers.authorization).toBe('Bearer sk-first');
   });
 
-  test('is read with the scope read, and made, rotated and deleted with admin alone', async () => {
+  test('is readable with the scope read, and created, rotated and deleted only with admin', async () => {
     const { id } = await createVirtualKey(stack);
     const account = await ownAccount(stack);
     const reader = await addApiKey(stack, account, { scopes: ['read'] });
@@ -169,7 +169,7 @@ describe('a created virtual key', () => {
   });
 });
 
-test('a URL that is issued while its virtual key changes obeys the config before or after, never a mix or none', async () => {
+test('a URL issued while its virtual key changes uses the config from before or after, never a mix or no config', async () => {
   const wide = { seed: 1, temperature: 1 };
   const narrow = { seed: 2, top_p: 0.5 };
   const key = await createVirtualKey(stack, { config: wide });
@@ -198,7 +198,7 @@ test('a URL that is issued while its virtual key changes obeys the config before
 });
 
 describe('the budget of a virtual key', () => {
-  test('of 7 uses lets exactly 7 of 50 parallel calls pass, over two URLs and two gateways', async () => {
+  test('of 7 uses admits exactly 7 of 50 parallel calls, over two URLs and two gateways', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: 7 } });
     const urls = [await issue(id), await issue(id, { max_uses: 40 })];
     expect(new Set(urls.map((url) => claimsOf(stack, url).prt)).size).toBe(1);
@@ -229,7 +229,7 @@ describe('the budget of a virtual key', () => {
     expect(budget?.live).toEqual({ used: 6, spent: 300, held: 0 });
   });
 
-  test('that is spent gets a refusal of its own, which shows its figures to no holder', async () => {
+  test('that is spent has its own refusal, which hides its figures from the holder', async () => {
     const errorOf = async (url: string) => ((await (await call(url)).json()) as { error: object }).error;
     const uses = await createVirtualKey(stack, { budget: { max_uses: 1 } });
     const url = await issue(uses.id, { max_uses: 5, cost_limit: 1_000 });
@@ -257,7 +257,7 @@ describe('the budget of a virtual key', () => {
     });
   });
 
-  test('is shown live before the ledger has it, and as null when Redis does not answer', async () => {
+  test('is shown live before the ledger has it, and as null if Redis does not answer', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: -1, cost_limit: 1_000 } });
     await (await call(await issue(id))).text();
     const { budget } = await getVirtualKey(stack, id);

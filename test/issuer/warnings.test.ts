@@ -86,7 +86,7 @@ describe('a cost_limit that no call can meet', () => {
     expect(await issue({ ...fields, cost_limit: needed })).not.toHaveProperty('warnings');
   });
 
-  test('of models without a price says so', async () => {
+  test('of models without a price has a warning that says so', async () => {
     expect((await issue({ models: ['new-1', 'new-2'], cost_limit: 1_000_000 })).warnings).toEqual([
       {
         code: 'price_unknown',
@@ -110,7 +110,7 @@ describe('a cost_limit that no call can meet', () => {
       },
     ],
     ['there is no limit', { config: { model: 'small' } }],
-  ])('gets no warning where %s', async (_why, fields) => {
+  ])('gets no warning if %s', async (_why, fields) => {
     expect(await issue(fields)).not.toHaveProperty('warnings');
   });
 
@@ -134,7 +134,7 @@ describe('a cost_limit that no call can meet', () => {
     ).toHaveLength(1);
   });
 
-  test('is refused by a policy that asks for it', async () => {
+  test('is refused by a policy that requires this', async () => {
     const apiKey = await addApiKey(stack, await ownAccount(stack), {
       scopes: ['presign'],
       policy: { refuse_warnings: true } as KeyPolicy,

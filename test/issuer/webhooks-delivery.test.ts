@@ -53,7 +53,7 @@ const inTurn = (...statuses: number[]): Answer => {
 };
 
 describe('a delivery', () => {
-  test('is signed as the library verifies it, over id, time and body', async () => {
+  test('is signed over id, time and body, and the library verifies it', async () => {
     const endpoint = await add();
     const { event_id: id } = await sendTest(stack, endpoint);
     await arrived(endpoint, 1);
@@ -83,7 +83,7 @@ describe('a delivery', () => {
     });
   });
 
-  test('is repeated with the same id after a 500, and no more once it has arrived', async () => {
+  test('is retried with the same id after a 500, and not after a success', async () => {
     const endpoint = await add(inTurn(500, 302, 200));
     await sendTest(stack, endpoint);
     const failed = await settledAs(stack, endpoint, {
@@ -108,7 +108,7 @@ describe('a delivery', () => {
   });
 
   test.runIf(thorough)(
-    'is repeated after an endpoint that does not answer, that hangs up, and that answers without end',
+    'is retried after an endpoint that does not answer, closes the connection, or answers endlessly',
     async () => {
       let turn = 0;
       const endpoint = await add((_seen, response) => {
@@ -133,7 +133,7 @@ describe('a delivery', () => {
     },
   );
 
-  test('waits as long as the endpoint asks for, a day at most, and no less than it would have anyway', async () => {
+  test('waits as long as the endpoint asks, at most a day, and at least its own backoff', async () => {
     const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
     const asked = ['600', inAnHour, '9'.repeat(20), '1', 'soon', '-600'];
     let turn = 0;
@@ -163,7 +163,7 @@ describe('a delivery', () => {
     });
   });
 
-  test('is given up after nine attempts over about a day, and can be replayed', async () => {
+  test('is abandoned after nine attempts over about a day, and can be replayed', async () => {
     // Each attempt's own, by which its end is known from the next one's beginning.
     const statuses = Array.from({ length: 9 }, (_, i) => 500 + i);
     const endpoint = await add(inTurn(...statuses, 200));
@@ -237,7 +237,7 @@ describe('several issuers', () => {
     expect(endpoint.ids().sort()).toEqual(sent.sort());
   });
 
-  test('take over from one that sent but could not record it; the same id arrives at most twice', async () => {
+  test('take over from an issuer that sent but could not record; the same id arrives at most twice', async () => {
     const endpoint = await add();
     await stack.issuer.close();
     const dying = await start({
@@ -298,7 +298,7 @@ describe('an endpoint', () => {
   });
   afterAll(() => issuer.close());
 
-  test('that answers 410 is disabled at once, says so, and can be enabled', async () => {
+  test('that answers 410 is disabled at once, shows it, and can be enabled', async () => {
     const endpoint = await add(inTurn(410, 204));
     await sendTest(stack, endpoint);
     await settledAs(stack, endpoint, { status: 'failed', last_status: 410 });
@@ -314,7 +314,7 @@ describe('an endpoint', () => {
     await arrived(endpoint, 2);
   });
 
-  test('that has failed for five days is disabled, and what was on its way is given up', async () => {
+  test('that has failed for five days is disabled, and its pending deliveries are abandoned', async () => {
     const endpoint = await add(inTurn(500, 501, 502));
     await sendTest(stack, endpoint);
     await settledAs(stack, endpoint, { attempts: 1, last_status: 500 });
@@ -339,7 +339,7 @@ describe('an endpoint', () => {
     expect(rows.map((row) => row.status)).toEqual(['failed', 'failed']);
   });
 
-  test('with a rotated secret is signed for with both, and with the new one alone after a day', async () => {
+  test('with a rotated secret gets signatures of both, and of the new one alone after a day', async () => {
     const endpoint = await add();
     const rotated = await post(endpoint, 'rotate-secret');
     const { secret, previous_secret_expires_at: until } = JSON.parse(rotated.text);

@@ -237,7 +237,7 @@ describe('grant.revoked', () => {
     ]);
   });
 
-  test('is not announced for a grant that its deleted virtual key had ended, revoked again or overrun', async () => {
+  test('is not announced for a grant that its deleted virtual key had ended, if it is revoked again or overrun', async () => {
     const endpoint = await listen('grant.revoked');
     const { id } = await createVirtualKey(stack);
     const fields = { client_api_key: undefined, virtual_key: id, cost_limit: 1_000, external_user: 'user-9' };
@@ -327,7 +327,7 @@ async function statusOf(sessionId: string): Promise<string | undefined> {
 }
 
 describe('usage.settled', () => {
-  test('announces every settled call in one event, many in each, with the figures of the ledger', async () => {
+  test("announces every settled call in one event, with many calls in each, and with the ledger's figures", async () => {
     const endpoint = await listen('usage.settled');
     const { url, session_id } = await issue(stack, {});
     const costs = Array.from({ length: 130 }, (_, i) => ({ cost: i }));
@@ -388,7 +388,7 @@ describe('an account', () => {
     expect(await rowsOf(other.id)).toEqual([]);
   });
 
-  test('whose endpoint is being deleted stops neither a revocation nor the ledger', async () => {
+  test('whose endpoint is being deleted blocks neither a revocation nor the ledger', async () => {
     const endpoint = await listen();
     const [url, other] = [
       (await issue(stack, { max_uses: 9 })).url,

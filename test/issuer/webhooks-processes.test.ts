@@ -86,7 +86,7 @@ withServer('issuers in processes of their own', () => {
     expect(endpoint.ids().sort()).toEqual(sent.flatMap((each) => [each.event_id, each.event_id]).sort());
   });
 
-  test('take over from one that was killed between sending and recording: each id arrives at most twice', async () => {
+  test('take over from an issuer killed between sending and recording: each id arrives at most twice', async () => {
     const dying = await start();
     const killed = new Promise<void>((resolve) => dying.child.once('exit', () => resolve()));
     // Answers come when their process has ended.

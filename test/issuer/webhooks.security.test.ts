@@ -32,7 +32,7 @@ afterAll(async () => {
 const create = (to: { issuerUrl: string; apiKey: string }, body: object) =>
   send(to, { path: '/v1/webhooks', body });
 
-describe('an endpoint is refused, naming the field,', () => {
+describe('an endpoint is refused with its field', () => {
   test.each([
     ['has another scheme', 'ftp://example.com/'],
     ['has no scheme', '//example.com/hook'],
@@ -47,7 +47,7 @@ describe('an endpoint is refused, naming the field,', () => {
     ['is empty', ''],
     ['is a number', 7],
     ['is null', null],
-  ])('whose url %s', async (_what, url) => {
+  ])('if its url %s', async (_what, url) => {
     refused(await create(stack, { url }), 'invalid_request', 'url');
   });
 
@@ -62,7 +62,7 @@ describe('an endpoint is refused, naming the field,', () => {
     ['https://localhost/'],
     ['https://LocalHost.:8443/'],
     ['https://hooks.localhost/'],
-  ])('whose url is %s, unless private addresses are allowed', async (url) => {
+  ])('if its url is %s, unless private addresses are allowed', async (url) => {
     const message = refused(await create(guarded, { url }), 'invalid_request', 'url');
     expect(message).toContain('(ALLOW_PRIVATE_UPSTREAMS=true at the issuer allows it)');
     const allowed = await create(stack, { url });
@@ -76,7 +76,7 @@ describe('an endpoint is refused, naming the field,', () => {
     ['https://[fd00:c1::a9fe:a9fe]/'],
     ['https://[::ffff:a9fe:a9fe]/'],
     ['https://metadata.google.internal/'],
-  ])('whose url is %s, whatever is allowed', async (url) => {
+  ])('if its url is %s, whatever is allowed', async (url) => {
     for (const each of [stack, guarded]) {
       const message = refused(await create(each, { url }), 'invalid_request', 'url');
       expect(message).toContain('never receives events');
@@ -91,11 +91,11 @@ describe('an endpoint is refused, naming the field,', () => {
     ['no list of events', 'events', { events: 'grant.revoked' }],
     ['a long description', 'description', { description: 'a'.repeat(256) }],
     ['a secret of its own', 'secret', { secret: 'whsec_mine' }],
-  ])('that has %s', async (_what, param, fields) => {
+  ])('if it has %s', async (_what, param, fields) => {
     refused(await create(stack, { url: 'https://example.com/', ...fields }), 'invalid_request', param);
   });
 
-  test('beyond twenty of an account', async () => {
+  test('beyond twenty for an account', async () => {
     const { apiKey } = await adminOf(await addAccount(stack));
     for (let i = 0; i < 20; i++)
       expect((await create({ ...stack, apiKey }, { url: 'https://example.com/' })).status).toBe(201);
@@ -110,7 +110,7 @@ const adminOf = async (account: { id: string }) => ({
   apiKey: await addApiKey(stack, account.id, { scopes: ['admin'] }),
 });
 
-describe('an address inside', () => {
+describe('an internal address', () => {
   test('is not connected to when a name resolves to it, and the log says why', async () => {
     const connections: unknown[] = [];
     const inside = createServer((socket) => {
@@ -171,7 +171,7 @@ describe('an endpoint', () => {
   });
 });
 
-describe('an issuer that may reach what is private', () => {
+describe('an issuer that may reach private addresses', () => {
   // It would deliver, too.
   beforeAll(() => guarded.close());
 
@@ -190,7 +190,7 @@ describe('an issuer that may reach what is private', () => {
     await inside.close();
   });
 
-  test('a secret is shown once, and stands neither in Postgres nor in a log; a payload has no token and no key', async () => {
+  test('a secret is shown once, and is neither in Postgres nor in a log; a payload has no token and no key', async () => {
     const log = pino({ level: 'trace' }, { write: (line: string) => void logs.push(line) });
     const open = await startOwnIssuer(stack, { ...EAGER, log });
     const endpoint = await addEndpoint(open, {

@@ -23,7 +23,7 @@ test.each([
   expect(sent.headers.get('allow')).toBe(allowed);
 });
 
-test('an address that no method has stays a 404, and a stranger learns of no address', async () => {
+test('an address without any method stays a 404, and a request without a key learns no address', async () => {
   const sent = await send(stack, { method: 'PUT', path: '/v1/nowhere' });
   refused(sent, 'not_found');
   expect(sent.headers.get('allow')).toBeNull();
@@ -33,7 +33,7 @@ test('an address that no method has stays a 404, and a stranger learns of no add
 test.each([
   ['POST', '/v1/mcp-presign', 'Perhaps you mean POST /v2/mcp-presign.'],
   ['POST', '/v2/presign', 'Perhaps you mean POST /v1/presign.'],
-])('%s %s names the right path', async (method, path, hint) => {
+])('%s %s gets an error with the right path', async (method, path, hint) => {
   expect(refused(await send(stack, { method, path, body: least }), 'not_found')).toContain(hint);
 });
 
@@ -55,8 +55,8 @@ test.each([
   expect(refused(sent, 'invalid_request', 'group_by')).toContain(`did you mean ${meant}?`);
 });
 
-describe('several problems of a request', () => {
-  test('are all in its error, an unknown field first', async () => {
+describe('several errors in a request', () => {
+  test('are all in its error, unknown fields first', async () => {
     const body = { ...least, max_uses: 0, cost_limit: -1, max_usez: 1, external_user: 7 };
     const sent = await send(stack, { body });
     expect(refused(sent, 'invalid_request', 'max_usez')).toContain('did you mean max_uses?');
@@ -70,7 +70,7 @@ describe('several problems of a request', () => {
     for (const { param, message } of problems) expect(message.startsWith(`${param}: `)).toBe(true);
   });
 
-  test('are 20 at most, and one alone is not listed', async () => {
+  test('are listed up to 20, and a single one is not listed', async () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`field_${i}`, i]));
     const sent = await send(stack, { body: { ...least, ...many } });
     expect(JSON.parse(sent.text).error.problems).toHaveLength(20);
@@ -84,7 +84,7 @@ describe('several problems of a request', () => {
   });
 });
 
-test('a whole number that JavaScript would round is refused by its place, and all others are kept', async () => {
+test('a whole number that JavaScript would round is refused with its position, and all others are kept', async () => {
   const post = (metadata: string) =>
     send(stack, { body: JSON.stringify(least).replace('}', `,"metadata":${metadata}}`) });
   const place = 'metadata.orders[1].id';

@@ -87,7 +87,7 @@ const BODIES = [
 ] as const;
 
 test.each(BODIES)(
-  'a field of a %s body passes from the file that knows it, without a restart, on a URL that was used before',
+  'a field of a %s body passes once the file names it, without a restart, on a URL that was used before',
   async (size, note) => {
     const { url } = await issue();
     const name = `note_${size}`;
@@ -119,7 +119,7 @@ test.each(BODIES)(
   },
 );
 
-test('a field that this version knows is refused from the file that says so', async () => {
+test('a known field is refused once the file says so', async () => {
   const { url } = await issue();
   expect((await call(url, { seed: 1 })).status).toBe(200);
   await use(fileOf({ note_small: HARMLESS, note_large: HARMLESS, seed: REFUSED }));
@@ -133,7 +133,7 @@ test('a field that this version knows is refused from the file that says so', as
 test.each([
   ['is no JSON', '{'],
   ['has an effect that this version does not know', fileOf({ note: { ...CITED, effect: 'free' } })],
-])('a file that %s changes nothing, and each service says so', async (_what, text) => {
+])('a file that %s changes nothing, and each service reports it', async (_what, text) => {
   // A service that read the file before the last one may have offered it.
   await allSay(({ knowledge }) => !knowledge.waits);
   const { id } = (await ready(stack.gatewayUrls[0])).knowledge;
@@ -154,7 +154,7 @@ describe.skipIf(!canReachDatabase)('a file with a looser entry', () => {
     await allSay(({ problems }) => problems.length === 0);
   });
 
-  test('counts from the command that accepts it; until then the stricter entry does', async () => {
+  test('applies after the command that accepts it; until then the stricter entry applies', async () => {
     const { url } = await issue();
     await write(fileOf({ seed: HARMLESS, fresh: HARMLESS }));
     await allSay(({ knowledge }) => knowledge.waits);

@@ -65,7 +65,7 @@ const resume = async (url: string, id: string) => {
   return stream;
 };
 
-describe('a call that was admitted before the end of its URL', () => {
+describe('a call that was admitted before its URL ended', () => {
   test('is answered on the stream that its client resumes, at any gateway and several times', async () => {
     const url = await issue();
     const first = await polled(url);
@@ -85,7 +85,7 @@ describe('a call that was admitted before the end of its URL', () => {
     expect([after.status, outcomes(after)]).toEqual([405, ['token_expired']]);
   });
 
-  test('is answered on a stream that its client resumed before the end', async () => {
+  test('is answered on a stream that its client resumed before the URL ended', async () => {
     const url = await issue();
     const id = await polled(url);
     end(url, -1_000);
@@ -100,7 +100,7 @@ describe('a call that was admitted before the end of its URL', () => {
     expect(stream.messages()).toEqual([answer(1)]);
   });
 
-  test('has errors for its requests when its URL is revoked, and takes up no stream then', async () => {
+  test('gets errors for its requests when its URL is revoked, and cannot resume a stream then', async () => {
     const url = await issue();
     const id = await polled(url, [toolCall('run', 1), toolCall('run', 2)]);
     end(url);
@@ -116,7 +116,7 @@ describe('a call that was admitted before the end of its URL', () => {
     expect((await send(url, 'GET', { 'last-event-id': id })).status).toBe(405);
   });
 
-  test('takes up no stream later than UPSTREAM_TIMEOUT_SECONDS after the end, and a stream ends then', async () => {
+  test('cannot resume a stream later than UPSTREAM_TIMEOUT_SECONDS after the end, and a resumed stream ends then', async () => {
     const url = await issue();
     const id = await polled(url);
     end(url, UPSTREAM_TIMEOUT_MS - 1_500);
@@ -127,7 +127,7 @@ describe('a call that was admitted before the end of its URL', () => {
     expect((await send(url, 'GET', { 'last-event-id': id })).status).toBe(405);
   });
 
-  test('is resumed by no event of a stream without calls', async () => {
+  test('cannot be resumed with an event of a stream without calls', async () => {
     const url = await issue();
     const stream = await listen(url);
     open.push(stream);
@@ -189,7 +189,7 @@ async function asking(transport: Transport, method: string) {
   return { url, endpoint, id, token: params._meta.progressToken, text, write };
 }
 
-describe.each(['http', 'sse'] as const)('over %s, after the end of the URL', (transport) => {
+describe.each(['http', 'sse'] as const)('over %s, after the URL has ended', (transport) => {
   test.each(['sampling/createMessage', 'elicitation/create', 'roots/list'])(
     'the answer to %s reaches the server, and the call finishes',
     async (method) => {
@@ -211,7 +211,7 @@ describe.each(['http', 'sse'] as const)('over %s, after the end of the URL', (tr
     await serverHas('notifications/cancelled');
   });
 
-  test('nothing new starts', async () => {
+  test('no new request starts', async () => {
     const { url, endpoint, id } = await asking(transport, 'elicitation/create');
     const before = upstream.arrived.length;
     const reply = { jsonrpc: '2.0', id, result: {} };
@@ -237,7 +237,7 @@ describe.each(['http', 'sse'] as const)('over %s, after the end of the URL', (tr
     });
   });
 
-  test('an answer is refused UPSTREAM_TIMEOUT_SECONDS later', async () => {
+  test('an answer is refused after UPSTREAM_TIMEOUT_SECONDS', async () => {
     const { url, endpoint, id } = await asking(transport, 'elicitation/create');
     const before = upstream.arrived.length;
     end(url, UPSTREAM_TIMEOUT_MS);
@@ -246,7 +246,7 @@ describe.each(['http', 'sse'] as const)('over %s, after the end of the URL', (tr
   });
 });
 
-test('in the older transport, a stream ends when its last open call is cancelled after the end', async () => {
+test('in the older transport, a stream ends when its last open call is cancelled', async () => {
   const url = await issue('sse');
   end(url, -5_000);
   const { stream, endpoint } = await openSession(stack, url);

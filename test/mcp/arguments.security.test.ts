@@ -59,7 +59,7 @@ test.each([
   expect(ran()).toEqual([tool]);
 });
 
-test('another spelling of a tool with conditions does not run, although a price list names it', async () => {
+test('another spelling of a tool with conditions does not run, even if a price list names it', async () => {
   const url = urlOf(await issue({ pricing: { tools: { Read: 5, free: 5 } } }), 'a');
   const heard = await post(url, callText('Read', '{"path":"etc"}'));
   expect(outcomes(heard)).toEqual(['invalid_request']);
@@ -97,7 +97,7 @@ test.each([
   ['switch', 'on', '{"on":1}'],
   ['say', 'text', '{"text":"\\u00fc\\"\\n "}'],
   ['say', 'text', '{"text":"u\\u0308\\"\\n"}'],
-])('%s is refused for its %s with %s', async (tool, argument, args) => {
+])('%s is refused because of its %s with %s', async (tool, argument, args) => {
   const answer = await issue({}, { max_uses: 1 });
   const heard = await post(urlOf(answer, 'a'), callText(tool, args));
   expect(heard.status).toBe(200);
@@ -140,7 +140,7 @@ test.each([
   expect(ran()).toEqual([]);
 });
 
-test('one call of a batch that is not allowed refuses the batch, and a notification is refused, too', async () => {
+test('one forbidden call refuses its whole batch, and a notification is refused, too', async () => {
   const answer = await issue({}, { max_uses: 2 });
   const url = urlOf(answer, 'a');
   const heard = await post(url, [toolCall('read', 1, { path: 'docs/é' }), toolCall('read', 2)]);
@@ -151,7 +151,7 @@ test('one call of a batch that is not allowed refuses the batch, and a notificat
   expect((await sumOf(stack, answer)).uses).toBe(0);
 });
 
-test('a large call is judged by a worker as a small one is', async () => {
+test('a worker judges a large call like a small one', async () => {
   const url = urlOf(await issue(), 'a');
   const text = 'x'.repeat(3_000_000);
   expect(outcomes(await post(url, toolCall('read', 1, { text, path: 'docs/é' })))).toEqual(['ran']);
@@ -163,7 +163,7 @@ test('a large call is judged by a worker as a small one is', async () => {
   expect(ran()).toEqual(['read', 'read']);
 });
 
-test('over the older transport the refusal arrives on the stream', async () => {
+test('over the older transport the refusal is sent on the stream', async () => {
   const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
   const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
   expect((await post(endpoint, toolCall('read', 'x', { path: 'etc' }))).status).toBe(202);
@@ -175,7 +175,7 @@ test('over the older transport the refusal arrives on the stream', async () => {
   stream.leave();
 });
 
-test('every gateway knows the conditions, from Postgres and from Redis', async () => {
+test('every gateway enforces the conditions, from Postgres and from Redis', async () => {
   const answer = await issue();
   const call = toolCall('read', 1, { path: 'etc' });
   for (const gateway of [0, 1]) {
@@ -191,7 +191,7 @@ describe('the token', () => {
     return mcpClaims.parse(verified.ok && verified.claims);
   };
 
-  test('names the conditions, so that a gateway that does not know them refuses it', async () => {
+  test('names the conditions, so that a gateway without them refuses it', async () => {
     const servers = [
       { name: 'a', url: upstream.url, transport: 'http', arguments: CONDITIONS },
       { name: 'b', url: upstream.url, transport: 'http' },
@@ -208,7 +208,7 @@ describe('the token', () => {
     expect(ran()).toEqual([]);
   });
 
-  test('without the name of the conditions, they hold all the same', async () => {
+  test('does not need to name the conditions for them to apply', async () => {
     const url = urlOf(await issue(), 'a');
     const { crt: _, ...claims } = claimsOf(url);
     const other = url.replace(tokenIn(url), signToken(claims, readSigningKey(stack.keys.signing)));
@@ -218,7 +218,7 @@ describe('the token', () => {
   });
 });
 
-test('the session shows them', async () => {
+test('the session shows the conditions', async () => {
   const { session_id } = await issue({ tools: ['read', 'set', 'switch', 'say'] });
   const session = await fetch(`${stack.issuerUrl}/v1/sessions/${session_id}`, {
     headers: { authorization: `Bearer ${stack.apiKey}` },
@@ -239,7 +239,7 @@ describe('the official client with the reference server', () => {
   });
   afterAll(() => everything.close());
 
-  test('runs what is allowed, and gets the reason of a refusal', async () => {
+  test('runs allowed calls, and gets the reason of a refusal', async () => {
     const conditions = { 'get-sum': { a: { equals: 2 } }, echo: { message: { prefix: 'Hi' } } };
     const servers = [{ name: 'all', url: everything.url, transport: 'http', arguments: conditions }];
     const answer = await stack.issueMcp({ servers, max_uses: 2 });

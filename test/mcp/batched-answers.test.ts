@@ -62,15 +62,15 @@ describe.each(Object.entries(RESULTS))('a result %s', (_what, result) => {
     return stream.text().split('\n\n');
   }
 
-  test('passes by its id over HTTP+SSE', async () => {
+  test('passes with its id over HTTP+SSE', async () => {
     expect((await hear(called(result, 5)))[1] === `event: message\ndata: ${called(result, 5)}`).toBe(true);
   });
 
-  test('passes by its id in a batch with a list over HTTP+SSE, and the list has the allowed tools', async () => {
+  test('passes with its id in a batch with a list over HTTP+SSE, and the list has the allowed tools', async () => {
     expect((await hear(sent))[1] === `event: message\ndata: ${shown}`).toBe(true);
   });
 
-  test('passes by its id in a batch without a list over HTTP+SSE', async () => {
+  test('passes with its id in a batch without a list over HTTP+SSE', async () => {
     const data = `[${called(result, 5)},${called('{}', 8)}]`;
     expect((await hear(data))[1] === `event: message\ndata: ${data}`).toBe(true);
   });
@@ -93,13 +93,13 @@ describe.each(Object.entries(RESULTS))('a result %s', (_what, result) => {
     return stream.text();
   }
 
-  test('passes by its id on a resumed stream', async () => {
+  test('passes with its id on a resumed stream', async () => {
     const data = called(result, 5);
     const shownThere = await resumed(toolCall('add', 5), data);
     expect(shownThere === `event: message\ndata: ${data}\n\n`).toBe(true);
   });
 
-  test('passes by its id on a resumed stream in a batch with a list, which has the allowed tools', async () => {
+  test('passes with its id on a resumed stream in a batch with a list, and the list has the allowed tools', async () => {
     const all = [toolCall('add', 5), ask('tools/list', 7), toolCall('add', 8)];
     expect((await resumed(all, sent)) === `event: message\ndata: ${shown}\n\n`).toBe(true);
   });
@@ -107,7 +107,7 @@ describe.each(Object.entries(RESULTS))('a result %s', (_what, result) => {
   test.each([
     ['JSON', 'application/json', (data: string) => data],
     ['a stream', 'text/event-stream', (data: string) => `event: message\ndata: ${data}\n\n`],
-  ])('passes by its id in a batch of %s over Streamable HTTP', async (_form, type, write) => {
+  ])('passes with its id in a batch of %s over Streamable HTTP', async (_form, type, write) => {
     upstream.behaves = (_arrived, response) =>
       response
         .writeHead(200, { 'content-type': type })

@@ -75,7 +75,7 @@ test('its URLs are those of the answer, and work', async () => {
   expect(outcomes(heard)).toEqual(['ran']);
 });
 
-test("each format is that client's, and an unknown one is named", async () => {
+test('each format fits its client, and the error names an unknown one', async () => {
   const answer = await issue();
   const under = { 'claude-code': 'mcpServers', 'claude-desktop': 'mcpServers', cursor: 'mcpServers' };
   for (const [format, name] of Object.entries({
@@ -101,13 +101,13 @@ test("each format is that client's, and an unknown one is named", async () => {
   }
 });
 
-test('the client package gives servers to every client that has a format', async () => {
+test('the client package configures servers for every client that has a format', async () => {
   const { message } = messageOf((await get(await issue(), '?format=none')).text);
   const formats = message.match(/[a-z-]+(?=[,.])/g);
   expect([...MCP_TOOLS.keys()].sort()).toEqual(formats?.sort());
 });
 
-test('the format of Codex is TOML, which names both servers', async () => {
+test('the format of Codex is TOML that names both servers', async () => {
   const heard = await get(await issue(), '?format=codex');
   expect(heard.headers['content-type']).toBe('application/toml');
   expect(heard.headers['cache-control']).toBe('no-store');
@@ -117,7 +117,7 @@ test('the format of Codex is TOML, which names both servers', async () => {
   ]);
 });
 
-test('the format of Pydantic AI has a path by which it chooses the older transport, and which works', async () => {
+test('the format of Pydantic AI has a path that selects the older transport, and the path works', async () => {
   const heard = await get(await issue(), '?format=pydantic-ai');
   const { mcpServers } = JSON.parse(heard.text) as { mcpServers: Record<string, { url: string }> };
   const paths = Object.values(mcpServers).map(({ url }) => new URL(url).pathname);
@@ -127,7 +127,7 @@ test('the format of Pydantic AI has a path by which it chooses the older transpo
   }
 });
 
-test('every gateway answers 403 after revocation, without anything that looks like a login', async () => {
+test('after revocation every gateway answers 403, with nothing that looks like a login', async () => {
   const answer = await issue();
   expect((await get(answer)).status).toBe(200);
   await revoke(answer.bundle_token);
@@ -139,7 +139,7 @@ test('every gateway answers 403 after revocation, without anything that looks li
   }
 });
 
-test('the document outlives the revocation of one of its servers', async () => {
+test('the document stays available after one of its servers is revoked', async () => {
   const answer = await issue();
   await revoke(tokenIn(urlOf(answer, 'constructor')));
   expect((await get(answer)).status).toBe(200);
@@ -158,7 +158,7 @@ test('a gateway answers 403 after expiry', async () => {
   ]);
 });
 
-test('a HEAD is answered like a GET without the document, and a POST with the advice to GET', async () => {
+test('a HEAD is answered like a GET without the document, and a POST with the advice to use GET', async () => {
   const answer = await issue();
   const head = await send(answer.bundle_url, 'HEAD');
   expect([head.status, head.text, head.headers['cache-control']]).toEqual([200, '', 'no-store']);

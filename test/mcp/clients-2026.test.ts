@@ -89,7 +89,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(5);
   });
 
-  test('is detected through the gateway as it is directly', async () => {
+  test('is detected through the gateway as directly', async () => {
     const auto = { generation: 'v2', negotiate: 'auto' } as const;
     const { direct, outcome, used, seen } = await bothWays(auto, async ({ client }) =>
       client instanceof ClientV2 ? client.getNegotiatedProtocolVersion() : undefined,
@@ -127,7 +127,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(seen.some((headers) => 'mcp-session-id' in headers)).toBe(false);
   });
 
-  test('asks its client by its answers: a call that is made again counts, unless it brings back a state', async () => {
+  test('requests input of its client in an answer: a repeated call counts as another, unless it returns the state', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => ({
       elicited: textOf(await callTool(driven, 'ask')),
       sampled: textOf(await callTool(driven, 'sample')),
@@ -160,7 +160,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(1);
   });
 
-  test('learns that a call was cancelled, and the call counts', async () => {
+  test('is notified that a call was cancelled, and the call counts', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const before = server.cancelled();
       const abort = new AbortController();
@@ -178,7 +178,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(1);
   });
 
-  test('has its one place at once again after a call that was given up, and during a subscription', async () => {
+  test('has its only place free at once after an abandoned call, and during a subscription', async () => {
     const servers = [{ name: 'modern', url: server.url, transport: 'http' }];
     const issued = await stack.issueMcp({ servers, concurrent_calls: 1 });
     const [url, road] = [issued.servers.modern?.url ?? '', openRoad(stack.gatewayUrls)];
@@ -196,7 +196,7 @@ describe('a server of revision 2026-07-28', () => {
     await driven.close();
   });
 
-  test('refuses a header, and the client repeats its call by itself on a URL of one use', async () => {
+  test('refuses a header, and the client repeats its call automatically on a URL of one use', async () => {
     const servers = [{ name: 'modern', url: server.url, transport: 'http' }];
     const issued = await stack.issueMcp({ servers, max_uses: 1 });
     const [url, road] = [issued.servers.modern?.url ?? '', openRoad(stack.gatewayUrls)];

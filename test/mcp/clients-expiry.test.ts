@@ -22,7 +22,7 @@ const end = (url: string) => {
   aheadMs = grantIn(tokenIn(url)).expiresAtMs - Date.now() + 1_000;
 };
 
-describe.each(['v1', 'v2'] as const)('a client of %s whose URL ends in a call', (generation) => {
+describe.each(['v1', 'v2'] as const)('a client of %s whose URL ends during a call', (generation) => {
   async function driven(transport: Transport) {
     const server = await startHeldServer('v1');
     const servers = [{ name: 'a', url: transport === 'http' ? server.url : server.sseUrl, transport }];
@@ -37,17 +37,20 @@ describe.each(['v1', 'v2'] as const)('a client of %s whose URL ends in a call', 
     close();
   }
 
-  test.each(['http', 'sse'] as const)('answers the server, and gets its result (%s)', async (transport) => {
-    const { server, url, driven: client } = await driven(transport);
-    const call = callTool(client, 'ask');
-    await eventually(async () => server.called.includes('ask'));
-    end(url);
-    server.go();
-    expect(textOf(await call)).toContain('"accept"');
-    await isOver({ driven: client, close: server.close });
-  });
+  test.each(['http', 'sse'] as const)(
+    "answers the server's request, and gets its result (%s)",
+    async (transport) => {
+      const { server, url, driven: client } = await driven(transport);
+      const call = callTool(client, 'ask');
+      await eventually(async () => server.called.includes('ask'));
+      end(url);
+      server.go();
+      expect(textOf(await call)).toContain('"accept"');
+      await isOver({ driven: client, close: server.close });
+    },
+  );
 
-  test.each(['http', 'sse'] as const)('gets a result that comes later (%s)', async (transport) => {
+  test.each(['http', 'sse'] as const)('gets a result that arrives later (%s)', async (transport) => {
     const { server, url, driven: client } = await driven(transport);
     const call = callTool(client, 'hold');
     await eventually(async () => server.called.includes('hold'));
@@ -57,7 +60,7 @@ describe.each(['v1', 'v2'] as const)('a client of %s whose URL ends in a call', 
     await isOver({ driven: client, close: server.close });
   });
 
-  test('takes up the stream that its server has closed', async () => {
+  test('resumes the stream that its server has closed', async () => {
     const { server, url, driven: client } = await driven('http');
     const call = callTool(client, 'poll');
     await eventually(async () => server.called.includes('poll'));

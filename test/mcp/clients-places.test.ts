@@ -46,7 +46,7 @@ describe.each([
   ['v2', 'JSON', true],
 ] as const)('a server of the %s SDK that answers with %s', (generation, _form, isJson) => {
   test.each(['v1', 'v2'] as const)(
-    'has a place again after a call that a client of %s cancels',
+    'has a free place again after a call that a client of %s cancels',
     async (client) => {
       const server = await startHeldServer(generation, isJson);
       const { driven } = await driveOne(server, client);
@@ -57,7 +57,7 @@ describe.each([
     },
   );
 
-  test('has a place again after a batch of a call and its cancellation', async () => {
+  test('has a free place again after a batch with a call and its cancellation', async () => {
     const server = await startHeldServer(generation, isJson);
     const { driven, url } = await driveOne(server, 'v1');
     const { sessionId = '' } = driven.transport as { sessionId?: string };
@@ -80,7 +80,7 @@ describe.each([
 });
 
 test.each(['v1', 'v2'] as const)(
-  'a server has a place again after a call for which a client of %s waits no longer',
+  'a server has a free place again after a call that a client of %s abandons',
   async (client) => {
     // On a busy machine the time may be over before the server has the call.
     for (let timeout = 500, isThere = false; !isThere; timeout *= 2) {

@@ -30,7 +30,7 @@ const CLIENTS: readonly (readonly [Generation, Transport])[] = [
 ];
 
 describe.each(CLIENTS)('the official client %s over %s', (generation, transport) => {
-  test('reads the code, the reason and the wait of a rate limit, and its session lives on', async () => {
+  test('shows the code, the reason and the wait of a rate limit, and its session continues', async () => {
     const { url } = servers[transport];
     // Few: on a busy machine a call may take seconds.
     const perMinute = 4;

@@ -50,7 +50,7 @@ const resumed = ({ road }: Driven) =>
 describe.concurrent.each(GENERATIONS)('a session of the %s client over http', (generation) => {
   const transport = 'http';
 
-  test('takes up a call whose answer was cut, and is charged for it once', async () => {
+  test('resumes a call whose answer was cut, and is charged for it once', async () => {
     const { direct, outcome, used } = await bothWays(transport, async ({ url, road }) => {
       // The reference server sends nothing more on a stream that was taken up before the work was done.
       const driven = await drive({ generation, transport, url, road, reconnectMs: 4_000 });
@@ -90,7 +90,7 @@ describe.concurrent.each(GENERATIONS)('a session of the %s client over http', (g
     expect(used).toBe(0);
   });
 
-  test('continues by its id until it is deleted', async () => {
+  test('continues with its id until it is deleted', async () => {
     const { direct, outcome, used } = await bothWays(transport, async ({ url, road }) => {
       const first = await drive({ generation, transport, url, road });
       const { sessionId = '' } = first.transport as { sessionId?: string };
@@ -117,7 +117,7 @@ describe.concurrent.each(GENERATIONS)('a session of the %s client over http', (g
 });
 
 describe.concurrent.each(GENERATIONS)('the stream of the %s client over sse', (generation) => {
-  test('is opened again after it was cut, and calls go on', async () => {
+  test('is opened again after it was cut, and calls continue', async () => {
     const { direct, outcome, used } = await bothWays('sse', async ({ url, road }) => {
       const driven = await drive({ generation, transport: 'sse', url, road });
       const before = textOf(await callTool(driven, 'get-sum', { a: 1, b: 2 }));
@@ -144,7 +144,7 @@ const opened = ({ road }: Driven, times: number) =>
 
 describe.concurrent("another holder's session", () => {
   test.each(GENERATIONS)(
-    'is not found by the %s client, nor ended, and nothing is counted',
+    'is not found or ended by the %s client, and nothing is counted',
     async (generation) => {
       const [owner, twin, stranger] = await threeHolders('http');
       const own = await drive({ generation, transport: 'http', url: owner.url, road: openRoad() });
@@ -166,7 +166,7 @@ describe.concurrent("another holder's session", () => {
     },
   );
 
-  test("is not found by the server's own id, which no holder gets", async () => {
+  test("is not found with the server's own id, which no holder gets", async () => {
     const [owner] = await threeHolders('http');
     const own = await drive({ generation: 'v1', transport: 'http', url: owner.url, road: openRoad() });
     const said = textOf(await callTool(own, 'toggle-simulated-logging'));
@@ -177,7 +177,7 @@ describe.concurrent("another holder's session", () => {
     await own.close();
   });
 
-  test('is not found over sse by its endpoint', async () => {
+  test('is not found over sse with its endpoint', async () => {
     const [owner, twin, stranger] = await threeHolders('sse');
     const road = openRoad();
     const own = await drive({ generation: 'v1', transport: 'sse', url: owner.url, road });
@@ -221,7 +221,7 @@ const streamAt = ({ road }: Driven, origin: string) =>
     road.exchanges.find((each) => each.verb === 'GET' && each.origin === origin && each.status === 200),
   );
 
-test('clients of each kind go on through another gateway when the one that holds their streams goes', async () => {
+test('clients of each kind continue through another gateway when the one with their streams stops', async () => {
   const [staying = '', , going = ''] = stack.gatewayUrls;
   const kinds = GENERATIONS.flatMap((generation) =>
     (['http', 'sse'] as const).map((transport) => ({ generation, transport })),

@@ -40,7 +40,7 @@ async function play(scenario: Scenario, options: DriveOptions): Promise<unknown>
 
 describe.concurrent.each(['http', 'sse'] as const)('over %s', (transport) => {
   describe.each(['v1', 'v2'] as const)(
-    'the %s client meets the same through two gateways in turn',
+    'the %s client gets the same results through two gateways in turn',
     (generation) => {
       const own = [...ASKING, ...TELLING].filter((each) => (each.generation ?? generation) === generation);
 
@@ -66,7 +66,7 @@ describe.concurrent.each(['http', 'sse'] as const)('over %s', (transport) => {
   );
 });
 
-test('a v2 client that asks for the newest revision first finds the older one, through the gateway too', async () => {
+test('a v2 client that tries the newest revision first falls back to the older one, through the gateway too', async () => {
   const { url } = servers.http;
   const issued = await stack.issueMcp({ servers: [{ name: 'all', url, transport: 'http' }] });
   const found = async (at: string, origins: readonly string[]) => {

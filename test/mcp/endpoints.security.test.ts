@@ -56,7 +56,7 @@ test('an endpoint with any single bit flipped is refused, and reaches no server'
 const withEndpoint = (url: string, sealed: string, encode = true) =>
   url.replace(/ep=.*/, () => `ep=${encode ? encodeURIComponent(sealed) : sealed}`);
 
-test('an endpoint of another grant is refused, though it be of the same server and bundle', async () => {
+test('an endpoint of another grant is refused, even for the same server and bundle', async () => {
   const servers = ['a', 'b'].map((name) => ({ name, url: upstream.sseUrl }));
   const answer = await stack.issueMcp({ servers });
   const other = await stack.issueMcp({ servers });
@@ -81,7 +81,7 @@ test.each([
   ['a user before another host', 'http://127.0.0.1@evil.example/messages'],
   ['no URL', 'http://'],
   ['data', 'data:text/plain,x'],
-])('an endpoint at %s is not taken over: the stream ends without one', async (_what, endpoint) => {
+])('an endpoint at %s is not accepted: the stream ends without one', async (_what, endpoint) => {
   upstream.endpoint = endpoint;
   const stream = await listen(urlOf(await issue(), 'a'));
   expect(await stream.over).toBe('ended');
@@ -92,7 +92,7 @@ test.each([
   ['in full', () => `${upstream.origin}/messages?session=1`],
   ['as a path from here', () => 'messages?session=1'],
   ['with credentials of the query', () => '/messages?session=1&key=theirs'],
-])('an endpoint of the server itself may be named %s', async (_what, endpoint) => {
+])('an endpoint of the server itself may be %s', async (_what, endpoint) => {
   upstream.endpoint = endpoint();
   const { stream, endpoint: given } = await openSession(stack, urlOf(await issue(), 'a'));
   expect(given).not.toContain('theirs');

@@ -36,7 +36,7 @@ const issueBoth = (max_uses = -1) =>
     max_uses,
   });
 
-describe('mcp-remote, as the document for claude-desktop starts it', () => {
+describe('mcp-remote, started as the document for claude-desktop says', () => {
   test.each(['modern', 'older'])('runs tools of the server %s until its uses are spent', async (name) => {
     const { bundle_url } = await issueBoth(2);
     const client = await connectRemote(await remoteArgs(bundle_url, name), folder);
@@ -46,7 +46,7 @@ describe('mcp-remote, as the document for claude-desktop starts it', () => {
     await client.close();
   });
 
-  test.each(['modern', 'older'])('gives up on a changed token of %s, and begins no login', async (name) => {
+  test.each(['modern', 'older'])('stops on a changed token of %s, and starts no login', async (name) => {
     const args = await remoteArgs((await issueBoth()).bundle_url, name);
     const changed = args.map((arg) => arg.replace(/(token=v4\.public\.)./, '$1_'));
     const { code, stderr } = await runProgram(process.execPath, [MCP_REMOTE, ...changed], remoteEnv(folder));
@@ -71,7 +71,7 @@ describe.skipIf(!mayFetch)('the inspector', () => {
   const CALL = ['--method', 'tools/call', '--tool-name', 'add', '--tool-arg', 'a=2', 'b=40'];
 
   test.each(['modern', 'older'])(
-    'takes the document for claude-code as its --config and calls %s',
+    'accepts the document for claude-code as its --config and calls %s',
     async (name) => {
       const { bundle_url } = await issueBoth();
       const file = join(folder, 'mcp.json');
@@ -81,7 +81,7 @@ describe.skipIf(!mayFetch)('the inspector', () => {
     },
   );
 
-  test.each(['modern', 'older'])('calls %s with nothing but its address', async (name) => {
+  test.each(['modern', 'older'])('calls %s with its address alone', async (name) => {
     const { servers } = await issueBoth();
     const { url = '', transport = 'http' } = servers[name] ?? {};
     expect(told(await inspect('--server-url', url, '--transport', transport))).toContain('"42"');
@@ -125,7 +125,7 @@ describe.skipIf(!mayFetch)('coding agents, by their own parsers', () => {
 });
 
 describe.skipIf(!mayFetch)('@langchain/mcp-adapters', () => {
-  test('MultiServerMCPClient takes the bundle unchanged', async () => {
+  test('MultiServerMCPClient accepts the bundle unchanged', async () => {
     const home = mkdtempSync(join(folder, 'langchain-'));
     const packages = ['@langchain/mcp-adapters@1.1.4', '@langchain/core@1', '@langchain/langgraph@1'];
     const installed = await runProgram('npm', ['install', '--prefix', home, '--no-audit', ...packages]);
@@ -138,7 +138,7 @@ describe.skipIf(!mayFetch)('@langchain/mcp-adapters', () => {
 
 describe.each(PYTHON_LOADERS)('Python: %s', (module, program) => {
   const isThere = spawnSync(PYTHON, ['-c', `import ${module}`]).status === 0;
-  test.skipIf(!isThere)('takes the bundle as it is', async () => {
+  test.skipIf(!isThere)('accepts the bundle unchanged', async () => {
     const { bundle_url } = await issueBoth();
     expect(told(await runProgram(PYTHON, ['-c', program, bundle_url]))).toContain('42 42');
   });

@@ -61,7 +61,7 @@ async function startBlunt(answer: () => string) {
 }
 const STREAM = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n';
 
-test('a server that names an endpoint elsewhere and goes on talking does not end the gateway', async () => {
+test('a server that names an endpoint elsewhere and keeps sending does not crash the gateway', async () => {
   const url = urlOf(await issue({}, { url: upstream.sseUrl }), 'a');
   expect((await post(url, ask('ping'))).status).toBe(200);
   const gateway = await startGatewayProcess(stack);
@@ -76,7 +76,7 @@ test('a server that names an endpoint elsewhere and goes on talking does not end
   await gateway.kill();
 });
 
-test('a server that closes right after its endpoint is passed on whole', async () => {
+test('a server that closes right after its endpoint has its stream passed completely', async () => {
   const events = 'event: endpoint\ndata: /messages\n\nevent: message\ndata: {"last":"words"}\n\n';
   const blunt = await startBlunt(() => STREAM + events);
   const stream = await listen(urlOf(await issue({}, { url: blunt.url }), 'a'));
@@ -85,7 +85,7 @@ test('a server that closes right after its endpoint is passed on whole', async (
   blunt.close();
 });
 
-test('a holder who leaves while a token is fetched leaves no stream behind', async () => {
+test('a holder who disconnects while a token is fetched leaves no stream open', async () => {
   const url = urlOf(await issue({}, { ...oauth(), url: upstream.sseUrl }), 'a');
   const release = authorization.hold();
   const leaving = new AbortController();
@@ -112,7 +112,7 @@ test('a stream whose URL expires while a token is fetched is not opened', async 
   expect([heard.status, ...outcomes(heard)]).toEqual([405, 'token_expired']);
 });
 
-test('a credential that does not open costs nothing', async () => {
+test('a credential that cannot be unsealed costs nothing', async () => {
   const answer = await issue({ max_uses: 1 });
   await post(urlOf(answer, 'a'), ask('ping'));
   const gateway = await startGatewayProcess(stack, { ENCRYPTION_KEYS: generateEncryptionKey('other') });
@@ -127,7 +127,7 @@ test.each([
   ['in the query', { key: 'secret/key', query: 'key' }, /secret/],
   ['in a header', { key: 'secret-key' }, /secret/],
   ['in a second header', { key: 'first-key', headers: { 'X-Second': 'secret-key' } }, /secret/],
-])('an error that quotes the key %s is passed on without it', async (_what, config, secret) => {
+])('an error that quotes the key %s passes with the key masked', async (_what, config, secret) => {
   const url = urlOf(await issue({}, { auth_type: 'api_key', auth_config: config }), 'a');
   upstream.behaves = ({ method, url: asked, headers }, response) =>
     response
@@ -160,7 +160,7 @@ test.each(
   CODED.flatMap(([coding, code]) =>
     [{}, { tools: ['run'] }, BEARER].map((server) => [coding, code, server] as const),
   ),
-)('a result in the coding %s, which was not asked for, arrives (%#)', async (coding, code, server) => {
+)('a result in the coding %s, which was not requested, arrives (%#)', async (coding, code, server) => {
   const url = urlOf(await issue({}, server), 'a');
   for (const text of ['short', LONG]) {
     const result = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text }] } };
@@ -220,8 +220,8 @@ const LISTED: Record<string, (coding: string) => Promise<string>> = {
     return stream.text();
   },
 };
-describe.each(['UTF-8', 'none'])('a server that states the coding %s', (coding) => {
-  test.each(Object.keys(LISTED))('has its answer read and filtered %s', async (way) => {
+describe.each(['UTF-8', 'none'])('a server whose answer has the coding %s', (coding) => {
+  test.each(Object.keys(LISTED))('has its answer decoded and filtered %s', async (way) => {
     const text = (await LISTED[way]?.(coding)) ?? '';
     expect(text).toMatch(/"id":1,"result":\{"tools":\[\{"name":"run","description":"has \*+"\}\]\}/);
     expect(text).not.toContain('secret-0');
@@ -229,7 +229,7 @@ describe.each(['UTF-8', 'none'])('a server that states the coding %s', (coding) 
   });
 });
 
-test('a result that cannot be decoded is an error with its id', async () => {
+test('a result that cannot be decoded becomes an error with its id', async () => {
   const url = urlOf(await issue({}, BEARER), 'a');
   upstream.behaves = (_arrived, response) =>
     response
@@ -241,7 +241,7 @@ test('a result that cannot be decoded is an error with its id', async () => {
 });
 
 test.each(['param\u017f', 'PARAM\u017f'])(
-  '%s next to params is refused, because Go reads it as params',
+  '%s next to params is refused, because Go parses it as params',
   async (key) => {
     const url = urlOf(await issue({}, { tools: ['run'] }), 'a');
     const call = JSON.stringify({ ...toolCall('run'), [key]: { name: 'other' } });
@@ -250,7 +250,7 @@ test.each(['param\u017f', 'PARAM\u017f'])(
   },
 );
 
-test('commands to a proxy in front of the gateway do not pass', async () => {
+test('headers that command a proxy in front of the gateway do not pass', async () => {
   const url = urlOf(await issue(), 'a');
   const commands = { 'x-accel-redirect': '/internal', 'x-sendfile': '/etc/passwd', refresh: '0; url=/' };
   upstream.behaves = (_arrived, response) => response.writeHead(200, commands).end('{}');
@@ -258,7 +258,7 @@ test('commands to a proxy in front of the gateway do not pass', async () => {
   for (const name of Object.keys(commands)) expect(headers[name]).toBeUndefined();
 });
 
-test('after an event that is too long to wait for, a refusal is not sent into the stream', async () => {
+test('after an event that is too long to wait for, a refusal is not sent on the stream', async () => {
   const answer = await issue({ max_uses: 1 }, { url: upstream.sseUrl });
   const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
   for (const each of upstream.streams) each.write(`data: "${'x'.repeat(17 * 1024 * 1024)}"\n\n`);
@@ -269,7 +269,7 @@ test('after an event that is too long to wait for, a refusal is not sent into th
   stream.leave();
 });
 
-test('prices that no store can sum stop neither the ledger nor other calls', async () => {
+test('prices with an overflowing sum stop neither the ledger nor other calls', async () => {
   const dear = 2 ** 52;
   const pricing = { default: 1, tools: { dear, most: dear - 1 } };
   const answer = await issue({}, { pricing });
@@ -281,7 +281,7 @@ test('prices that no store can sum stop neither the ledger nor other calls', asy
   expect(await stack.redis.xlen(keys.usage(grantIn(answer.bundle_token).partition))).toBe(0);
 });
 
-test('events that never end stay within the shared memory, and then pass unread', async () => {
+test('endless events stay within the shared memory, and then pass unread', async () => {
   const url = urlOf(await issue(), 'a');
   const bytes = HELD_BYTES / 2;
   upstream.behaves = ({ method }, response) => {
@@ -302,7 +302,7 @@ test('events that never end stay within the shared memory, and then pass unread'
   }
 });
 
-test('a server that refuses every token has the authorization server asked twice, not at every call', async () => {
+test('a server that refuses every token causes two requests to the authorization server, not one for every call', async () => {
   const url = urlOf(await issue({}, oauth()), 'a');
   upstream.behaves = (_arrived, response) => response.writeHead(401).end();
   const heard = await Promise.all(Array.from({ length: 50 }, () => post(url, ask('ping'))));

@@ -155,7 +155,7 @@ describe.each(CASES)('$what ($form)', ({ form, id, out, back, code = -32602 }) =
     return Array.isArray(value) ? value[0] : value;
   };
 
-  test('is sealed for its holder, and of no use to another of the same credential', async () => {
+  test('is sealed for its holder, and useless to another holder of the same credential', async () => {
     const [mine, others] = await Promise.all([
       issueShared(world, form, { max_uses: 9 }),
       issueShared(world, form, { max_uses: 9 }),

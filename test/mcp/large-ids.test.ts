@@ -117,7 +117,7 @@ const WAYS: Readonly<Record<string, (body: string) => Promise<string>>> = {
 };
 
 describe.each(['9007199254740993', '-9223372036854775808', '18446744073709551616', '7', '"7"'])(
-  'the id %s comes back digit by digit',
+  'the id %s returns digit by digit',
   (id) => {
     test.each(Object.keys(WAYS))('in an answer %s', async (way) => {
       expect(idsIn((await WAYS[way]?.(asked(id))) ?? '')).toEqual([id]);

@@ -64,7 +64,7 @@ test('the stream is the same MCP server through any gateway, and the endpoint is
   expect(await stream.reached(1)).toMatchObject([{ id: 1, result: {} }]);
 });
 
-test('a limit that one gateway finds is sent to the stream at another, and the POST is answered with 202', async () => {
+test('a limit that one gateway finds is sent to the stream at another, and the POST gets 202', async () => {
   const answer = await issue({ max_uses: 3 });
   const { stream, endpoint } = await connect(answer);
   const heard = await Promise.all(
@@ -84,7 +84,7 @@ test('a limit that one gateway finds is sent to the stream at another, and the P
   expect((await stream.reached(51)).at(-1)).toMatchObject({ id: 'p', result: {} });
 });
 
-test('the refusal of a tool, and of each request of a batch, is sent to the stream', async () => {
+test('the refusal of a tool, and of each request of a batch, is sent on the stream', async () => {
   const { stream, endpoint } = await connect(await issue({ max_uses: 1 }, { tools: ['run'] }));
   expect((await post(endpoint, toolCall('delete', 'x'))).status).toBe(202);
   expect(await stream.reached(1)).toMatchObject([{ id: 'x', error: { data: { code: 'tool_not_allowed' } } }]);
@@ -96,7 +96,7 @@ test('the refusal of a tool, and of each request of a batch, is sent to the stre
   expect(upstream.ran).toEqual([]);
 });
 
-test('a limit is answered with 404 when no stream listens, so that its client does not wait', async () => {
+test('a limit gets 404 if no stream listens, so that its client does not wait', async () => {
   const { stream, endpoint } = await connect(await issue({ max_uses: 1 }));
   await post(endpoint, toolCall('run'));
   stream.leave();
@@ -112,7 +112,7 @@ test('a limit is answered with 404 when no stream listens, so that its client do
   expect(upstream.ran).toHaveLength(1);
 });
 
-test('a message for a stream at a dead gateway is answered with 404 once its presence has expired', async () => {
+test("a message for a stream at a dead gateway gets 404 once the stream's presence has expired", async () => {
   const answer = await issue({ max_uses: 1 });
   const { stream, endpoint } = await connect(answer);
   await post(endpoint, toolCall('run'));
@@ -127,7 +127,7 @@ test('a message for a stream at a dead gateway is answered with 404 once its pre
   expect(stream.messages()).toHaveLength(1);
 });
 
-test('the stream gets an error for a server that broke off or refuses connections, and only the latter refunds', async () => {
+test('the stream gets an error for a server that broke off or refuses connections, and only a refused connection is refunded', async () => {
   const answer = await issue({ max_uses: 2 });
   const { stream, endpoint } = await connect(answer);
   upstream.behaves = (_arrived, _response, request) => request.socket.destroy();
@@ -141,7 +141,7 @@ test('the stream gets an error for a server that broke off or refuses connection
 });
 
 test.each(['end', 'destroy'] as const)(
-  'open calls get errors from a server whose stream has ids of events and stops (%s), because it cannot be taken up again',
+  'open calls get errors if a server with event ids stops its stream (%s), because the stream cannot be resumed',
   async (how) => {
     const { stream, endpoint } = await connect(await issue());
     upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end();
@@ -168,7 +168,7 @@ test('a server that does not know the session answers with its own status, and t
   expect(await sumOf(stack, answer)).toEqual({ rows: 6, uses: 0, cost: 0 });
 });
 
-test('an error on the stream refunds nothing, because it does not answer the POST itself', async () => {
+test('an error on the stream refunds nothing, because it is not the answer to the POST itself', async () => {
   const answer = await issue({ max_uses: 1 });
   const { stream, endpoint } = await connect(answer);
   await post(endpoint, toolCall('error-32602'));
@@ -176,7 +176,7 @@ test('an error on the stream refunds nothing, because it does not answer the POS
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 1_000 });
 });
 
-test('a revocation answers every open call on the stream, whichever gateway got it, and then ends the stream', async () => {
+test('a revocation answers every open call on the stream, whichever gateway received the call, and then ends the stream', async () => {
   const answer = await issue();
   const { stream, endpoint } = await connect(answer);
   // The server accepts what follows, and answers one of it alone.
@@ -249,7 +249,7 @@ test('a stream costs nothing, and its refusal is JSON-RPC', async () => {
   expect([heard.status, ...outcomes(heard)]).toEqual([502, 'upstream_unreachable']);
 });
 
-test('a stream that ends right after its endpoint passes whole', async () => {
+test('a stream that ends right after its endpoint passes completely', async () => {
   upstream.behaves = ({ method }, response) =>
     method === 'GET' &&
     response

@@ -92,7 +92,7 @@ test('a cost_limit of exactly two calls lets two run', async () => {
   expect(ran()).toHaveLength(2);
 });
 
-test('with a cost_limit of 0 nothing runs that costs, and all that is free passes', async () => {
+test('with a cost_limit of 0 only free messages and tools pass', async () => {
   const answer = await issue({ cost_limit: 0 }, { pricing: { default: 1, tools: { gift: 0 } } });
   expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['cost_limit_reached']);
   expect(outcomes(await post(urlOf(answer, 'a'), toolCall('gift')))).toEqual(['ran']);
@@ -104,7 +104,7 @@ test.each([
   [true, 'This call costs 1000 microdollars ($0.001), and 500 microdollars ($0.0005) are left.'],
   [false, 'A budget that this URL shares with others does not cover this call.'],
 ])(
-  'a refusal for money names it in microdollars and dollars, if the holder may see the budget (%s)',
+  'a refusal for money states the amount in microdollars and dollars, if the holder may see the budget (%s)',
   async (visible, message) => {
     const user = `user-${visible}`;
     const body = { scope: { external_user: user }, cost_limit: 500, visible };
@@ -122,7 +122,7 @@ test.each([
   },
 );
 
-test('a batch is let through whole or refused whole, and each of its requests gets its answer', async () => {
+test('a batch passes whole or is refused whole, and each of its requests gets an answer', async () => {
   const answer = await issue({ max_uses: 5 });
   const url = urlOf(answer, 'a');
   const batch = [toolCall('run', 1), ask('tools/list', 2), toolCall('run', 'c')];
@@ -141,7 +141,7 @@ test('a batch is let through whole or refused whole, and each of its requests ge
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 5, cost: 5_000 });
 });
 
-test('a batch that is refused names the uses that it needs and those that are left', async () => {
+test('the refusal of a batch states the uses that it needs and those that are left', async () => {
   const url = urlOf(await issue({ max_uses: 3 }), 'a');
   await post(url, [toolCall('run', 1), toolCall('run', 2)]);
   const { messages } = await post(url, [toolCall('run', 1), ask('tools/list', 2), toolCall('run', 3)]);
@@ -160,7 +160,7 @@ test('parallel batches pass whole or not at all', async () => {
   expect(ran()).toHaveLength(6);
 });
 
-test('messages that do no work are free, even when all uses are spent', async () => {
+test('messages without work are free, even when all uses are spent', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
@@ -182,7 +182,7 @@ test('messages that do no work are free, even when all uses are spent', async ()
   expect((await ledgerOf(stack, answer)).map((row) => [row.uses, row.tool])).toEqual([[1, 'run']]);
 });
 
-test('the servers of a bundle draw on one budget', async () => {
+test('the servers of a bundle share one budget', async () => {
   const answer = await stack.issueMcp({
     servers: [
       { name: 'a', url: upstream.url, transport: 'http', pricing: { default: 100 } },
@@ -203,7 +203,7 @@ test('the servers of a bundle draw on one budget', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 4, uses: 4, cost: ofA * 100 + ofB * 250 });
 });
 
-test('a tool that is not allowed does not run and costs nothing, alone or in a batch', async () => {
+test('a forbidden tool does not run and costs nothing, alone or in a batch', async () => {
   const answer = await issue({ max_uses: 1 }, { tools: ['run', 'look'] });
   const url = urlOf(answer, 'a');
   const before = upstream.arrived.length;

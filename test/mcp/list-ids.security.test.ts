@@ -142,23 +142,20 @@ describe.each(Object.keys(SESSIONS))('a server of the %s SDK with a slow list', 
 test.each([
   ['without an id', {}],
   ['with null as its id', { id: null }],
-])(
-  'a list that is asked for %s has the allowed tools where a server answers nevertheless',
-  async (_what, id) => {
-    for (const type of ['application/json', 'text/event-stream']) {
-      const text = JSON.stringify({ jsonrpc: '2.0', ...id, result: { tools: TOOLS } });
-      upstream.behaves = (_arrived, response) =>
-        response
-          .writeHead(200, { 'content-type': type })
-          .end(type === 'application/json' ? text : `event: message\ndata: ${text}\n\n`);
-      const heard = await post(await issue(), { jsonrpc: '2.0', ...id, method: 'tools/list' });
-      expect(heard.messages).toEqual([{ jsonrpc: '2.0', ...id, result: { tools: ALLOWED } }]);
-    }
-  },
-);
+])('a list requested %s has the allowed tools if a server answers it anyway', async (_what, id) => {
+  for (const type of ['application/json', 'text/event-stream']) {
+    const text = JSON.stringify({ jsonrpc: '2.0', ...id, result: { tools: TOOLS } });
+    upstream.behaves = (_arrived, response) =>
+      response
+        .writeHead(200, { 'content-type': type })
+        .end(type === 'application/json' ? text : `event: message\ndata: ${text}\n\n`);
+    const heard = await post(await issue(), { jsonrpc: '2.0', ...id, method: 'tools/list' });
+    expect(heard.messages).toEqual([{ jsonrpc: '2.0', ...id, result: { tools: ALLOWED } }]);
+  }
+});
 
 const IDS = [7, 0, -1, '9007199254740993', '"7"', '""', '"ü🌍\\u0000\\""', JSON.stringify('x'.repeat(1_024))];
-test.each(IDS)('a list whose id is %s is answered with it', async (id) => {
+test.each(IDS)('a list whose id is %s is answered with that id', async (id) => {
   const url = await issue();
   const result = { tools: TOOLS };
   for (const form of ['json', 'sse'] as const)
@@ -176,14 +173,14 @@ test.each(IDS)('a list whose id is %s is answered with it', async (id) => {
     }
 });
 
-test('an id that only the gateway may give is refused', async () => {
+test("an id in the gateway's own form is refused", async () => {
   const before = upstream.arrived.length;
   const heard = await post(await issue(), toolCall('add', 'presign-list-n5'));
   expect([heard.status, heard.messages[0]?.error?.code]).toEqual([400, -32600]);
   expect(upstream.arrived.length).toBe(before);
 });
 
-test('the last event of a stream goes with a GET alone', async () => {
+test('the last event id of a stream is sent only with a GET', async () => {
   upstream.behaves = (_arrived, response) => response.writeHead(200, STREAM).end('id: 1\ndata: \n\n');
   const url = await issue();
   const [, id = ''] = /^id: (.*)$/m.exec((await post(url, ask('tools/list', 7))).text) ?? [];

@@ -46,7 +46,7 @@ const parallel = (url: string, count: number) =>
   Promise.all(Array.from({ length: count }, (_, i) => post(at(stack, i % 2, url), toolCall('run', i))));
 const carried = () => upstream.arrived.at(-1)?.headers.authorization;
 
-test('an access token of the issue request is sent, and a server that refuses it is not asked twice', async () => {
+test('an access token from the issue request is sent, and a server that refuses it gets no second request', async () => {
   const answer = await issue({ access_token: 'access-token-own' }, { max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -63,7 +63,7 @@ describe.each([
   ['client credentials', () => client(), 'client_credentials', 2],
   ['a refresh token', () => ({ ...client(), refresh_token: 'refresh-token-0' }), 'refresh_token', 1],
 ])('with %s', (_what, auth, grantType, mostAtOnce) => {
-  test('many parallel calls over two gateways fetch an access token once, and keep it', async () => {
+  test('many parallel calls over two gateways fetch one access token, and keep it', async () => {
     const url = urlOf(await issue(auth()), 'a');
     expect(tally(await parallel(url, 40))).toEqual({ ran: 40 });
     // A client's own token is each gateway's; a refresh is one over all.
@@ -77,7 +77,7 @@ describe.each([
     expect(upstream.arrived.at(-1)?.headers['x-api-key']).toBeUndefined();
   });
 
-  test('an access token that runs out is renewed before it does', async () => {
+  test('an access token is renewed before it expires', async () => {
     authorization.expiresIn = 900;
     const url = urlOf(await issue(auth()), 'a');
     await post(url, ask('ping'));
@@ -88,7 +88,7 @@ describe.each([
     expect(carried()).not.toBe(first);
   });
 
-  test('a server that answers 401 is asked once more with a new token, and the call is charged once', async () => {
+  test('a server that answers 401 gets one more request with a new token, and the call is charged once', async () => {
     const answer = await issue(auth(), { max_uses: 1 });
     const url = urlOf(answer, 'a');
     await post(url, ask('ping'));
@@ -106,7 +106,7 @@ describe.each([
     expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 1_000 });
   });
 
-  test('many calls that get 401 at once lead to one new token at each gateway at most', async () => {
+  test('many simultaneous calls with 401 fetch at most one new token at each gateway', async () => {
     const url = urlOf(await issue(auth()), 'a');
     await parallel(url, 2);
     const known = authorization.requests.length;
@@ -116,7 +116,7 @@ describe.each([
     expect(authorization.requests.length - known).toBeLessThanOrEqual(mostAtOnce);
   });
 
-  test('a server that refuses the new token too is asked no third time, and nothing is charged', async () => {
+  test('a server that refuses the new token too gets no third request, and nothing is charged', async () => {
     const answer = await issue(auth(), { max_uses: 1 });
     accepted = new Set();
     const before = upstream.arrived.length;
@@ -158,7 +158,7 @@ describe.each([
   });
 });
 
-test('a rotated refresh token goes on over gateways and bundles, and an old one is never used again', async () => {
+test('a rotated refresh token is shared by gateways and bundles, and an old one is never used again', async () => {
   const auth = { ...client(), refresh_token: 'refresh-token-0' };
   const url = urlOf(await issue(auth), 'a');
   for (const [i, gateway] of [0, 1, 0, 1].entries()) {

@@ -208,7 +208,7 @@ test.each<[string, number, (url: string) => Promise<unknown>]>([
   await eventually(async () => (await placed(url)) === 0);
 });
 
-test('a place is freed once, when the stream of an answered call ends later', async () => {
+test('a place is freed once, even if the stream of an answered call ends later', async () => {
   const { url } = await issue();
   const first = await begin(url, toolCall('kept'));
   first.response.write(answerTo(1));
@@ -243,7 +243,7 @@ test.each([
   expect(call.text().includes('"error"')).toBe(!isStream);
 });
 
-test('a call without a session is not ended, because another client may have cancelled one of the same id', async () => {
+test('a cancelled call without a session continues, because another client may have cancelled a call with the same id', async () => {
   const { url } = await issue({ concurrent_calls: 2 });
   const one = await begin(url, toolCall('kept'));
   await post(url, cancel(1));
@@ -261,7 +261,7 @@ test('a call without a session is not ended, because another client may have can
   for (const { response } of two) response.end();
 });
 
-test(`of ${STREAMS} answered lists whose streams stay open, the oldest ends for another stream or free request`, async () => {
+test(`with ${STREAMS} answered lists whose streams stay open, the oldest ends for another stream or free request`, async () => {
   const { url } = await issue({ concurrent_calls: 2 });
   upstream.behaves = ({ body }, response) => {
     if (!body.includes('tools/list')) return false;
@@ -289,7 +289,7 @@ test(`of ${STREAMS} answered lists whose streams stay open, the oldest ends for 
   expect(call.isOver()).toBe(false);
 });
 
-test(`an answered call whose stream stays open counts as one of ${STREAMS}, and ends where they all wait`, async () => {
+test(`an answered call whose stream stays open counts as one of ${STREAMS}, and ends if they all wait`, async () => {
   const { url } = await issue({ concurrent_calls: 2 });
   for (let i = 0; i < STREAMS - 1; i++) open.push(await listen(url));
   const calls = [await begin(url, toolCall('kept', 1)), await begin(url, toolCall('kept', 2))];
@@ -316,7 +316,7 @@ test(`a subscription in a batch with a call counts as one of ${STREAMS} streams`
   expect(isOver()).toBe(false);
 });
 
-test('an answer that has the id of its request as a string is followed by an error for clients that wait on', async () => {
+test("an answer whose id is the request's id as a string is followed by an error, for clients that still wait", async () => {
   const { url } = await issue();
   const call = await begin(url, toolCall('kept', 1));
   call.response.end(answerTo('1'));
@@ -324,7 +324,7 @@ test('an answer that has the id of its request as a string is followed by an err
   expect(call.text()).toMatch(/"id":"1","result".*"id":1,"error"/s);
 });
 
-test('a stream that nothing waits on ends at expires_at, and one that waits does not', async () => {
+test('at expires_at an idle stream ends, and a stream with a waiting request does not', async () => {
   const { url } = await issue({ concurrent_calls: 2 });
   aheadMs = grantIn(tokenIn(url)).expiresAtMs - Date.now() - EXPIRES_MS;
   const [answered, waiting] = [await begin(url, toolCall('kept', 1)), await begin(url, toolCall('kept', 2))];

@@ -70,7 +70,7 @@ const outage = (heard: Heard) =>
     ...outcomes(heard),
   ]).toEqual([503, '1', 'application/json', 'limits_unavailable']);
 
-test('while Redis is away no call reaches a server, and no refusal names a limit', async () => {
+test('while Redis is down no call reaches a server, and no refusal names a limit', async () => {
   const [known, fresh] = [await issue({ max_uses: 2 }), await issue({ max_uses: 2 })];
   const url = urlOf(known, 'a');
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
@@ -98,7 +98,7 @@ test('while Redis is away no call reaches a server, and no refusal names a limit
   }
 });
 
-test('a charge whose reply was lost is given back, and the call does not run', async () => {
+test('a charge whose reply was lost is refunded, and the call does not run', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -126,7 +126,7 @@ test('a charge whose reply was lost is given back, and the call does not run', a
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
 });
 
-test('an answer waits for its refund, and not for long when Redis is away', async () => {
+test('an answer waits for its refund, and only briefly when Redis is down', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -146,7 +146,7 @@ test('an answer waits for its refund, and not for long when Redis is away', asyn
   expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
 });
 
-test('a refund that fails at once is made later, once', async () => {
+test('a refund that fails at first is made later, once', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -163,7 +163,7 @@ test('a refund that fails at once is made later, once', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
 });
 
-test('a session of the older transport outlives an outage, and a limit is sent to its stream again', async () => {
+test('a session of the older transport survives an outage, and a limit is sent on its stream again', async () => {
   const answer = await issue({ max_uses: 1 }, { url: upstream.sseUrl, transport: 'sse' });
   const { stream, endpoint: elsewhere } = await openSession(stack, urlOf(answer, 'a'));
   const endpoint = at(stack, 0, elsewhere);
@@ -191,7 +191,7 @@ test('a session of the older transport outlives an outage, and a limit is sent t
   stream.leave();
 });
 
-test('Redis that lost everything lets nothing past the limit that the ledger knows', async () => {
+test('Redis without its data lets nothing exceed the limit in the ledger', async () => {
   const answer = await issue({ max_uses: 20, cost_limit: 20_000 });
   const calls = (count: number) =>
     Promise.all(
