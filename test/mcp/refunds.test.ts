@@ -41,7 +41,7 @@ test('a server that runs nothing gets exactly 21 calls under max_uses 1, over tw
   expect(await sumOf(stack, answer)).toEqual({ rows: 41, uses: 1, cost: 300 });
 });
 
-test('a batch that did not run is given back in one row, and logs one line', async () => {
+test('a batch that did not run is refunded in one row, and logs one line', async () => {
   const answer = await issue({ max_uses: 100 });
   const logged = stack.logs.length;
   const batch = Array.from({ length: 100 }, (_, i) => toolCall('error-32601', i));
@@ -51,7 +51,7 @@ test('a batch that did not run is given back in one row, and logs one line', asy
   expect(lines).toHaveLength(1);
 });
 
-test('the ledger has the calls of each price, and none with what was given back', async () => {
+test('the ledger has the calls of each price, and the refunded ones without a price', async () => {
   const answer = await issue({ max_uses: 10, cost_limit: 200_000 });
   const batch = [toolCall('run', 1), toolCall('dear', 2), toolCall('run', 3), toolCall('error-32601', 4)];
   await post(urlOf(answer, 'a'), batch);
@@ -68,7 +68,7 @@ test('the ledger has the calls of each price, and none with what was given back'
   ]);
 });
 
-test('a batch of more than 20 prices is recorded without a line for each', async () => {
+test('a batch with more than 20 prices is recorded without a line for each', async () => {
   const tools = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`tool-${i}`, i + 1]));
   const servers = [{ name: 'a', url: upstream.url, transport: 'http', pricing: { tools } }];
   const answer = await stack.issueMcp({ servers, max_uses: 200, cost_limit: 200_000 });
@@ -90,7 +90,7 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
     upstream.form = form;
   });
 
-  test('-32601 gives use and cost back, so that an immediate retry at any gateway sees them', async () => {
+  test('-32601 refunds use and cost, so that an immediate retry at any gateway sees the refund', async () => {
     const answer = await issue({ max_uses: 1, cost_limit: 300 });
     const url = urlOf(answer, 'a');
     for (let i = 0; i < 6; i++) {
@@ -108,7 +108,7 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
     ['-32603', 'error-32603', -32603],
     ['-32700, which proxies send, too', 'error-32700', -32700],
     ['an error of its own', 'error-32000', -32000],
-  ])('%s gives nothing back', async (_what, tool, outcome) => {
+  ])('%s refunds nothing', async (_what, tool, outcome) => {
     const answer = await issue({ max_uses: 1 });
     expect(outcomes(await post(urlOf(answer, 'a'), toolCall(tool)))).toEqual([outcome]);
     expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['uses_exhausted']);
@@ -191,7 +191,7 @@ test.each([301, 302, 307, 308])(
   },
 );
 
-test('a 303 may follow work, and keeps the charge', async () => {
+test('a 303 keeps the charge, because work may have run before it', async () => {
   const answer = await issue({ max_uses: 1 });
   upstream.behaves = (_arrived, response) => response.writeHead(303, { location: '/elsewhere' }).end();
   expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
@@ -216,7 +216,7 @@ test.each([
 });
 
 test.each([-32600, -32602, -32603, -32700, -32000, -32023])(
-  '%i may come from a call that ran, and keeps the charge',
+  '%i keeps the charge, because the call may have run',
   async (code) => {
     const answer = await issue({ max_uses: 1 });
     expect(outcomes(await post(urlOf(answer, 'a'), toolCall(`error${code}`)))).toEqual([code]);
@@ -258,7 +258,7 @@ test('a connection reset after the call was sent refunds nothing', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
 });
 
-test('a server that takes the call and closes without an answer gets no refund', async () => {
+test('a server that accepts the call and closes without an answer causes no refund', async () => {
   const silent = createServer((socket) => socket.once('data', () => socket.destroy())).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const address = silent.address();
@@ -307,7 +307,7 @@ test.each([
   },
 );
 
-test('a stream whose last event lacks its blank line brings its answer', async () => {
+test('a stream whose last event lacks its blank line delivers its answer', async () => {
   const answer = await issue({ max_uses: 1 });
   upstream.behaves = ({ body }, response) =>
     response
@@ -316,7 +316,7 @@ test('a stream whose last event lacks its blank line brings its answer', async (
   expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['ran']);
 });
 
-test('a stream that its client can take up again ends without an answer', async () => {
+test('a stream that its client can resume ends without an answer', async () => {
   const answer = await issue({ max_uses: 1 });
   upstream.behaves = (_arrived, response) =>
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 7\ndata: \n\n');
@@ -341,7 +341,7 @@ test('an error without an id does not refund a call of the same batch', async ()
 test.each([
   ['a cheap call', toolCall('error-32601', 1), 2],
   ['a free request', { ...ask('ping', 1), params: { name: 'error-32601' } }, 1],
-])('an error for %s gives nothing back for a dear one of the same id', async (_what, cheap, uses) => {
+])('an error for %s refunds nothing of an expensive call with the same id', async (_what, cheap, uses) => {
   const answer = await issue({ max_uses: 2 });
   expect(outcomes(await post(urlOf(answer, 'a'), [cheap, toolCall('dear', 1)]))).toEqual([-32601, 'ran']);
   const sum = await sumOf(stack, answer);

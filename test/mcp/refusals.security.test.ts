@@ -67,7 +67,7 @@ const withServer = (url: string, server: string) =>
   url.replace(/url=[^&]*/, `url=${encodeURIComponent(server)}`);
 
 describe.each(METHODS)('%s', (method) => {
-  test(`with an expired token is answered with ${DEAD[method]} and an error`, async () => {
+  test(`with an expired token gets ${DEAD[method]} and an error`, async () => {
     const url = urlOf(await issue({ expires_in: 60 }), 'a');
     aheadMs = 61_000;
     for (const gateway of [0, 1])
@@ -75,7 +75,7 @@ describe.each(METHODS)('%s', (method) => {
     expect(reached()).toBe(0);
   });
 
-  test(`with a revoked token is answered with ${DEAD[method]} and an error by every gateway`, async () => {
+  test(`with a revoked token gets ${DEAD[method]} and an error from every gateway`, async () => {
     const answer = await issue();
     const url = urlOf(answer, 'a');
     expect((await post(url, toolCall('run'))).status).toBe(200);
@@ -85,7 +85,7 @@ describe.each(METHODS)('%s', (method) => {
     expect(reached()).toBe(1);
   });
 
-  test(`with a token of another kind, server or bundle, or no token, is answered with ${DEAD[method]} and an error`, async () => {
+  test(`with a token of another kind, server or bundle, or no token, gets ${DEAD[method]} and an error`, async () => {
     const answer = await stack.issueMcp({
       servers: [
         { name: 'a', url: upstream.url, transport: 'http' },
@@ -111,7 +111,7 @@ describe.each(METHODS)('%s', (method) => {
     expect(reached()).toBe(0);
   });
 
-  test(`to another address than the token names is answered with ${DEAD[method]} and an error, even at the same server`, async () => {
+  test(`to an address other than the token's gets ${DEAD[method]} and an error, even at the same server`, async () => {
     const url = urlOf(await issue(), 'a');
     const wrong = [
       `${upstream.url}/`,
@@ -151,7 +151,7 @@ describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (ho
   const error = { error: { code: -32010, data: { code } } };
 
   test.each(['initialize', 'server/discover', 'tools/list', 'tools/call'])(
-    '%s is answered with 200, its own id and an error, and without a session id',
+    '%s gets 200, its own id and an error, and no session id',
     async (method) => {
       const heard = await post(await deadUrl(), { ...toolCall('run', 'my-id'), method });
       expect([heard.status, heard.messages]).toMatchObject([200, [{ id: 'my-id', ...error }]]);
@@ -160,7 +160,7 @@ describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (ho
     },
   );
 
-  test('each request of a batch is answered with an error, and nothing else of it', async () => {
+  test('each request of a batch gets an error, and its other messages get nothing', async () => {
     const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
     const batch = [toolCall('run', 1), notification, toolCall('run', 'b')];
     const heard = await post(await deadUrl(), batch);
@@ -174,7 +174,7 @@ describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (ho
     expect(heard.messages).toHaveLength(2);
   });
 
-  test('a body that has only notifications or answers is accepted', async () => {
+  test('a body with only notifications or answers is accepted', async () => {
     const url = await deadUrl();
     const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
     for (const body of [notification, [notification], { jsonrpc: '2.0', id: 1, result: {} }]) {
@@ -185,7 +185,7 @@ describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (ho
 
   // It is read slowly, so one kind of URL stands for all in `pnpm test`.
   const chars = thorough || how === 'expired' ? 3_000_000 : 300_000;
-  test(`a request of ${chars} characters, plain or compressed, is answered by its id`, async () => {
+  test(`a request of ${chars} characters, plain or compressed, gets an answer with its id`, async () => {
     const url = await deadUrl();
     const large = JSON.stringify({ ...toolCall('run', 'at the end', { text: 'x'.repeat(chars) }) });
     const { id, ...rest } = JSON.parse(large) as { id: string };
@@ -203,7 +203,7 @@ describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (ho
       expect([body, (await post(url, body)).status]).toEqual([body, status]);
   });
 
-  test('the GET and DELETE of a session are answered with 405, on which clients do not ask again', async () => {
+  test('the GET and DELETE of a session get 405, so that clients do not retry', async () => {
     const url = await deadUrl();
     for (const method of ['GET', 'DELETE'] as const) {
       const heard = await send(url, method, STREAMABLE);
@@ -241,7 +241,7 @@ test('a token with any single bit flipped is refused', async () => {
   expect(reached()).toBe(1);
 });
 
-test("an MCP server's token opens neither the LLM route nor a bundle", async () => {
+test('a token for an MCP server is refused by the LLM route and as a bundle', async () => {
   const answer = await issue();
   const token = tokenIn(urlOf(answer, 'a'));
   const gateway = stack.gatewayUrls[0];
@@ -255,7 +255,7 @@ test("an MCP server's token opens neither the LLM route nor a bundle", async () 
 });
 
 test.each([401, 403, 407, 301, 302, 307, 308])(
-  "a server's %i becomes 502, names no address of its own, and costs nothing",
+  "a server's %i becomes 502, contains no address of the server, and costs nothing",
   async (status) => {
     const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
     const answer = await issue({ max_uses: 2 }, key);
@@ -282,7 +282,7 @@ test.each([401, 403, 407, 301, 302, 307, 308])(
 );
 
 test.each([307, 308])(
-  "a server's %i to a place of the same origin is followed once, with method, body and credential",
+  "a server's %i to the same origin is followed once, with method, body and credential",
   async (status) => {
     const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
     const answer = await issue({ max_uses: 3 }, key);
@@ -307,7 +307,7 @@ test.each([307, 308])(
   },
 );
 
-test("a server's challenge never arrives, with whatever status it comes", async () => {
+test("a server's challenge never reaches the client, whatever its status", async () => {
   const url = urlOf(await issue(), 'a');
   upstream.behaves = (_request, response) =>
     response.writeHead(200, { 'www-authenticate': 'Bearer', 'content-type': 'application/json' }).end('{}');

@@ -98,7 +98,7 @@ test.each([
   }
 });
 
-test("an API key goes into the query that the credential names, and the holder's query is dropped", async () => {
+test("an API key is added to the query as the credential says, and the holder's query is dropped", async () => {
   const auth = { auth_type: 'api_key', auth_config: { key: 'a&b=#+', query: 'key' } };
   const url = urlOf(await issue({}, { ...auth, url: `${upstream.url}?tenant=1` }), 'a');
   expect(outcomes(await post(`${url}&key=${MARK}&x=${MARK}`, toolCall('run')))).toEqual(['ran']);
@@ -133,7 +133,7 @@ test('a header of revision 2026-07-28 that disagrees with the body is refused', 
   expect(reached()).toEqual([]);
 });
 
-test('a server that repeats its session id in every answer is one session to the client', async () => {
+test('a server that repeats its session id in every answer has one session for the client', async () => {
   const servers = ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' }));
   const answer = await stack.issueMcp({ servers });
   const url = urlOf(answer, 'a');
@@ -148,7 +148,7 @@ test('a server that repeats its session id in every answer is one session to the
   expect(await sessionIn(post(urlOf(answer, 'b'), ask('initialize')))).not.toBe(session);
 });
 
-test("a session id unseals at every gateway, for its own grant only, and hides the server's own id", async () => {
+test("a session id unseals at every gateway, only for its own grant, and hides the server's own id", async () => {
   const servers = ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' }));
   const answer = await stack.issueMcp({ servers });
   const url = urlOf(answer, 'a');
@@ -222,7 +222,7 @@ function callOf(bytes: number): Buffer {
   return Buffer.from(head + 'x'.repeat(bytes - head.length - tail.length) + tail);
 }
 
-test('a body of 16 MiB passes, and one byte more is refused, whether or not its length is stated', async () => {
+test('a body of 16 MiB passes, and one byte more is refused, with or without a stated length', async () => {
   const answer = await issue();
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, callOf(16 * MIB)))).toEqual(['ran']);
@@ -241,7 +241,7 @@ test('a body of 16 MiB passes, and one byte more is refused, whether or not its 
   expect((await sumOf(stack, answer)).uses).toBe(1);
 });
 
-test('a body that breaks off reaches no server and costs nothing; one that comes slowly is waited for', async () => {
+test('an incomplete body reaches no server and costs nothing, and a slow body is waited for', async () => {
   const answer = await issue();
   const { origin, pathname, search } = new URL(urlOf(answer, 'a'));
   const body = JSON.stringify(toolCall('run'));

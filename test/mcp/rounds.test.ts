@@ -151,13 +151,13 @@ describe('a state', () => {
     await expectUses(answer, 3);
   });
 
-  test('passes for free once, whichever of twenty calls at once comes first', async () => {
+  test('passes for free once, whichever of twenty simultaneous calls is first', async () => {
     const { answer, url, state } = await first();
     await Promise.all(Array.from({ length: 20 }, (_, i) => round(url, { state }, i % 2)));
     await expectUses(answer, 20);
   });
 
-  test('passes again after a round that its server refused unread', async () => {
+  test('passes again after its server refused the round without reading it', async () => {
     const { answer, url, state } = await first();
     how = 'away';
     expect((await round(url, { state })).status).toBe(429);
@@ -182,7 +182,7 @@ describe('a state', () => {
     await expectUses(answer, 1);
   });
 
-  test.each([-32602, -32603, -32000])('has passed if its round ran into %i', async (code) => {
+  test.each([-32602, -32603, -32000])('counts as used if its round got %i', async (code) => {
     const { answer, url, state } = await first();
     how = { code, status: 200, form: 'json' };
     await round(url, { state });
@@ -191,7 +191,7 @@ describe('a state', () => {
     await expectUses(answer, 2);
   });
 
-  test('that its server refuses each time is bounded as other free work', async () => {
+  test('that its server refuses each time is bounded like other free work', async () => {
     const { answer, url, state } = await first();
     how = 'away';
     frozenMs = Date.now();
@@ -203,7 +203,7 @@ describe('a state', () => {
     await expectUses(answer, 1);
   });
 
-  test('after the end of its URL passes once, with its place, at any gateway; all else is expired', async () => {
+  test('after its URL has ended passes once, with its place, at any gateway; any other call is expired', async () => {
     const { answer, url, state } = await first({ expires_in: 600, concurrent_calls: 1 });
     const other = await first({ expires_in: 600 });
     aheadMs = answer.expires_at * 1_000 - Date.now() + 1_000;
@@ -222,7 +222,7 @@ describe('a state', () => {
     await expectUses(answer, 1);
   });
 
-  test('after the end of its URL passes for as long as a call may take', async () => {
+  test('after its URL has ended passes as long as a call may take', async () => {
     const { answer, url, state } = await first({ expires_in: 600 });
     came = [];
     frozenMs = Date.now();

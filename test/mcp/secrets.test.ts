@@ -69,7 +69,7 @@ const keep = async (asking: ReturnType<typeof post>) => {
   return heard;
 };
 
-test('each kind of credential is used, in both transports, with calls of every fate', async () => {
+test('each kind of credential is used, in both transports, with calls of every outcome', async () => {
   authorization.refreshToken = `refresh-${MARK}`;
   authorization.extra.access_token = `access-${MARK}`;
   authorization.extra.refresh_token = `rotated-${MARK}`;
@@ -116,7 +116,7 @@ test('each kind of credential is used, in both transports, with calls of every f
   for (const each of ['b', 'k', 'q', 'access', 'own', 'arg']) expect(carried).toContain(`${each}-${MARK}`);
 });
 
-test('the older transport, and whatever is refused', async () => {
+test('the older transport is used, and every kind of refusal', async () => {
   const { url } = await issue('bearer', { token: `sse-${MARK}` }, { url: upstream.sseUrl, transport: 'sse' });
   upstream.endpoint = `/messages?session=ep-${MARK}`;
   const { stream, endpoint } = await openSession(stack, url);
@@ -148,18 +148,18 @@ test('no answer quotes a secret', () => {
   expect(answered.filter((text) => text.includes(MARK))).toEqual([]);
 });
 
-test('no log line holds a secret', () => {
+test('no log line contains a secret', () => {
   expect(stack.logs.filter((line) => line.includes('"kind":"mcp"')).length).toBeGreaterThan(20);
   expect(stack.logs.filter(holdsSecret)).toEqual([]);
 });
 
-test('no key of Redis holds a secret in clear', async () => {
+test('no key of Redis contains a secret in plain text', async () => {
   const all = [...dumps, await dumpRedis()].join();
   for (const each of ['credential:', 'listening:', USAGE]) expect(all).toContain(each);
   expect(holdsSecret(all)).toBe(false);
 });
 
-test('no table of Postgres holds a secret in clear', async () => {
+test('no table of Postgres contains a secret in plain text', async () => {
   await stack.issuer.ledger.drainAll();
   const found: string[] = [];
   const tables = await stack.db

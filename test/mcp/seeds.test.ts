@@ -46,7 +46,7 @@ test('the first call of a fresh bundle of one server needs no Postgres', async (
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 1_000 });
 });
 
-test('its uses and its spend limit hold exactly when two gateways open it at once', async () => {
+test('uses and the spend limit are exact when two gateways load a seed at once', async () => {
   for (const limit of [{ max_uses: 3 }, { cost_limit: 3_000 }]) {
     const answer = await issue(limit);
     const before = upstream.ran.length;
@@ -58,7 +58,7 @@ test('its uses and its spend limit hold exactly when two gateways open it at onc
   }
 });
 
-test('a server whose bundle was revoked before its first call is refused, seed or not', async () => {
+test('a server whose bundle was revoked before its first call is refused, with or without a seed', async () => {
   const answer = await issue();
   const headers = { authorization: `Bearer ${stack.apiKey}` };
   const revoked = await fetch(`${stack.issuerUrl}/v1/grants/${answer.grant_id}`, {
@@ -75,7 +75,7 @@ test('a server without a seed is read from Postgres', async () => {
   expect(outcomes(await post(url, toolCall('run', 1)))).toEqual(['database_unavailable']);
 });
 
-test('servers that share a budget, and one whose credential many bundles share, have no seed', async () => {
+test('servers that share a budget, and a server whose credential many bundles share, have no seed', async () => {
   const two = await issue({ servers: [server('a'), server('b')] });
   const auth_config = { token_url: 'https://auth.example.com/token', client_id: 'c', refresh_token: 'r' };
   const refreshed = await issue({ servers: [{ ...server('a'), auth_type: 'oauth', auth_config }] });
@@ -85,7 +85,7 @@ test('servers that share a budget, and one whose credential many bundles share, 
     expect(await stack.redis.exists(seedOf(url))).toBe(0);
 });
 
-test('the seed of a server has no credential and no token in clear', async () => {
+test('the seed of a server has no credential and no token in plain text', async () => {
   const seed = await stack.redis.get(seedOf(urlOf(await issue(), 'a')));
   expect(seed).toContain('"sealed":"');
   for (const secret of ['sk-seeded', 'v4.public', stack.apiKey]) expect(seed).not.toContain(secret);

@@ -98,7 +98,7 @@ describe.each<Transport>(['http', 'sse'])('two replicas of a server of %s behind
     return answer.content;
   }
 
-  test('keep six sessions of six of mcp-remote, as they do without the gateway', async () => {
+  test('keep six of six sessions of mcp-remote, as without the gateway', async () => {
     const direct = balancer.origin + path;
     const urls = [direct, await issue({ url: direct, transport })];
     const sessions = urls.map(async (url) => {
@@ -110,7 +110,7 @@ describe.each<Transport>(['http', 'sse'])('two replicas of a server of %s behind
 
   // The reference server of the older transport leaves a message of an unknown session without an answer.
   test.skipIf(transport === 'sse')(
-    'lose a session without its cookie, which is for another host here',
+    'lose a session without its cookie, because the cookie is for another host here',
     async () => {
       const other = await startBalancer(
         replicas.map(({ url }) => new URL(url).origin),
@@ -123,7 +123,7 @@ describe.each<Transport>(['http', 'sse'])('two replicas of a server of %s behind
   );
 });
 
-test('cookies of the answer to initialize go with the session at every gateway, and never to the holder', async () => {
+test('cookies of the answer to initialize are sent with the session by every gateway, and never to the holder', async () => {
   const url = await issue();
   const begun = await post(url, ask('initialize'));
   expect(begun.headers['set-cookie']).toBeUndefined();
@@ -140,7 +140,7 @@ test('cookies of the answer to initialize go with the session at every gateway, 
   expect(got()).toEqual(['of-the-server', 'later=1; route=1']);
 });
 
-test('later cookies are ignored, and the id of the session stays', async () => {
+test('later cookies are ignored, and the session id is unchanged', async () => {
   const url = await issue();
   const own = await begin(url);
   set = ['route=2; Path=/'];
@@ -150,7 +150,7 @@ test('later cookies are ignored, and the id of the session stays', async () => {
   expect(got()[1]).toBe('later=1; route=1');
 });
 
-test('two sessions of a URL have their own cookies, and those of one URL are unknown to another', async () => {
+test('two sessions of a URL have separate cookies, and another URL has neither', async () => {
   const url = await issue();
   const one = await begin(url);
   set = ['route=2'];
@@ -164,7 +164,7 @@ test('two sessions of a URL have their own cookies, and those of one URL are unk
   expect(upstream.arrived.length).toBe(before);
 });
 
-test('a server that sets cookies and gives no session id gets none, and its holder gets one of the gateway', async () => {
+test('a server that sets cookies without a session id gets none back, and its holder gets a session id of the gateway', async () => {
   session = undefined;
   const url = await issue();
   const [one, two] = [await begin(url), await begin(url)];
@@ -190,7 +190,7 @@ test.each<[string, () => void, object]>([
   expect([heard.status, idOf(heard), heard.headers['set-cookie']]).toEqual([200, undefined, undefined]);
 });
 
-test('the header with a session of many cookies is at most 8 KB long', async () => {
+test('the header of a session with many cookies is at most 8 KB long', async () => {
   set = Array.from({ length: 100 }, (_, i) => `name${i}=${'v'.repeat(100)}; Path=/`);
   const url = await issue();
   const own = await begin(url);
@@ -200,7 +200,7 @@ test('the header with a session of many cookies is at most 8 KB long', async () 
   expect(got()[1]).toMatch(/^name0=v+; name1=/);
 });
 
-test("cookies of a server's redirect to its own path go there", async () => {
+test("cookies of a server's redirect are sent to its own path", async () => {
   const answers = upstream.behaves;
   upstream.behaves = (arrived, response, request) => {
     if (arrived.url !== '/mcp') return answers?.(arrived, response, request);
@@ -213,7 +213,7 @@ test("cookies of a server's redirect to its own path go there", async () => {
   expect(upstream.arrived.at(-2)?.headers.cookie).toBe('everywhere=1');
 });
 
-test("the cookies of a stream of the older transport go with its messages, and not with another stream's", async () => {
+test("the cookies of a stream of the older transport are sent with its messages, and not with another stream's", async () => {
   const url = await issue({ url: upstream.sseUrl, transport: 'sse' });
   upstream.behaves = ({ method }, response) => {
     if (method === 'GET') response.setHeader('set-cookie', set);

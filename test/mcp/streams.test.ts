@@ -68,7 +68,7 @@ async function stream(url: string, message: object = toolCall('run')) {
 }
 const gone = (response: ServerResponse) => eventually(async () => (response.destroyed ? true : undefined));
 
-test('events pass one by one as they come, in the bytes they came in', async () => {
+test('events pass one by one as they arrive, byte for byte', async () => {
   const listener = await listen(urlOf(await issue(), 'a'));
   const [response] = [...upstream.streams];
   const events = [
@@ -91,7 +91,7 @@ test('events pass one by one as they come, in the bytes they came in', async () 
   expect(listener.text()).toBe(events.join(''));
 });
 
-test('a comment passes before the event or the answer that comes after it', async () => {
+test('a comment passes before the event or the answer after it', async () => {
   const servers = [{ name: 'a', url: upstream.url, transport: 'http', tools: ['run'] }];
   const url = urlOf(await stack.issueMcp({ servers }), 'a');
   const listener = await listen(url);
@@ -132,7 +132,7 @@ test('streams that wait for events end at expires_at, and a call that was admitt
   expect(messagesIn(await posted.heard.body.text())).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
-test('streams that wait for events end at an end that was brought forward, and a call that was admitted before finishes', async () => {
+test('streams that wait for events end at a shortened end, and a call that was admitted before finishes', async () => {
   const answer = await issue();
   const listener = await listen(urlOf(answer, 'a'));
   const posted = await stream(urlOf(answer, 'a'));
@@ -151,7 +151,7 @@ test('streams that wait for events end at an end that was brought forward, and a
   expect(messagesIn(await posted.heard.body.text())).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
-test('a revocation ends the open streams of its grant at every gateway, and others go on', async () => {
+test('a revocation ends the open streams of its grant at every gateway, and other streams continue', async () => {
   const answer = await stack.issueMcp({
     servers: ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' })),
   });
@@ -165,7 +165,7 @@ test('a revocation ends the open streams of its grant at every gateway, and othe
   beside.leave();
 });
 
-test('a revocation answers every open request of a stream with an error, and no answered one', async () => {
+test('a revocation answers every open request of a stream with an error, and no answered request', async () => {
   const url = urlOf(await issue(), 'a');
   const posted = await stream(url, [toolCall('run', 1), ask('ping', 'p'), toolCall('run', 2)]);
   posted.response.write(eventOf({ jsonrpc: '2.0', id: 'p', result: {} }));
@@ -180,7 +180,7 @@ test('a revocation answers every open request of a stream with an error, and no 
   await gone(posted.response);
 });
 
-test('a server that breaks off a stream leaves no request of it without an answer', async () => {
+test('if a server breaks off a stream, each of its open requests gets an answer', async () => {
   const url = urlOf(await issue(), 'a');
   const posted = await stream(url, [toolCall('run', 1), ask('ping', 'p'), toolCall('run', 2)]);
   posted.response.write(eventOf({ jsonrpc: '2.0', id: 'p', result: {} }));
@@ -210,7 +210,7 @@ test.each([
   await expect(bytes.next()).rejects.toThrow();
 });
 
-test('a server that breaks off a JSON answer of a call leaves its request with an error', async () => {
+test('if a server breaks off a JSON answer, its request gets an error', async () => {
   const url = urlOf(await issue(), 'a');
   upstream.behaves = (_arrived, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -234,7 +234,7 @@ test('a revocation answers a call whose JSON answer has begun with an error', as
 });
 
 test.each(['GET', 'POST'] as const)(
-  'a %s without an answer yet is answered when its URL is revoked',
+  'a %s without an answer yet gets one when its URL is revoked',
   async (method) => {
     const answer = await issue();
     const url = urlOf(answer, 'a');
@@ -252,7 +252,7 @@ test.each(['GET', 'POST'] as const)(
   },
 );
 
-test('a GET without an answer yet is answered when its URL expires, and a POST gets its own answer', async () => {
+test('a GET without an answer yet gets one when its URL expires, and a POST gets its own answer', async () => {
   const answer = await issue({ expires_in: 60 });
   const url = urlOf(answer, 'a');
   aheadMs = answer.expires_at * 1_000 - Date.now() - EXPIRES_MS;
@@ -267,7 +267,7 @@ test('a GET without an answer yet is answered when its URL expires, and a POST g
   expect((await posted).messages).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
-test('a client that leaves ends its GET at the server, and its POST', async () => {
+test('a client that disconnects ends its GET and its POST at the server', async () => {
   const answer = await issue();
   const listener = await listen(urlOf(answer, 'a'));
   const [response] = [...upstream.streams];
@@ -280,7 +280,7 @@ test('a client that leaves ends its GET at the server, and its POST', async () =
   expect((await sumOf(stack, answer)).uses).toBe(1);
 });
 
-test('a client that leaves before anything was answered ends its POST at the server, and pays', async () => {
+test('a client that disconnects before any answer ends its POST at the server, and is charged', async () => {
   const answer = await issue({ max_uses: 1 });
   const answering = taken();
   const leaving = new AbortController();
@@ -293,7 +293,7 @@ test('a client that leaves before anything was answered ends its POST at the ser
   expect((await sumOf(stack, answer)).uses).toBe(1);
 });
 
-test('a client that reads slowly slows the server down, and gets everything', async () => {
+test('a slow client slows the server down, and gets everything', async () => {
   const url = urlOf(await issue(), 'a');
   const event = eventOf({ text: 'x'.repeat(100_000) });
   const total = 1_000;
@@ -337,7 +337,7 @@ async function stands(figure: () => number): Promise<void> {
   }
 }
 
-test('a gateway that closes ends GET streams at once, and lets a call that is worked on end', async () => {
+test('a closing gateway ends GET streams at once, and lets a running call finish', async () => {
   const answer = await issue({ max_uses: 5 });
   await post(urlOf(answer, 'a'), ask('initialize'));
   const gateway = await startGatewayProcess(stack);
@@ -357,7 +357,7 @@ test('a gateway that closes ends GET streams at once, and lets a call that is wo
 });
 
 test(
-  'a stream on which nothing comes is kept alive by comments, and stays up',
+  'an idle stream is kept alive by comments, and stays open',
   async () => {
     // One comes every 15 seconds.
     const least = Math.max(1, IDLE_MINUTES * 4);

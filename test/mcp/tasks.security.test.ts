@@ -48,7 +48,7 @@ describe('the id of an event', () => {
   const after = (answer: McpPresignAnswer, id: string, gateway = 1) =>
     send(at(world.stack, gateway, urlOf(answer, 'a')), 'GET', { 'last-event-id': id });
 
-  test('is sealed for its holder: another who has it, or guesses it, is refused and reaches no server', async () => {
+  test('is sealed for its holder: another holder who has or guesses it is refused and reaches no server', async () => {
     const [mine, others] = await Promise.all([issueShared(world, 'sse'), issueShared(world, 'sse')]);
     streams(events);
     const { text } = await post(urlOf(mine, 'a'), toolCall('run', 1));
@@ -71,7 +71,7 @@ describe('the id of an event', () => {
     expect(world.upstream.arrived).toHaveLength(before);
   });
 
-  test('that is too long for a header is left out, and one of 1,024 characters is not', async () => {
+  test('that is too long for a header is omitted, and one of 1,024 characters is kept', async () => {
     const mine = await issueShared(world, 'sse');
     streams(`id: ${'x'.repeat(1_024)}\ndata: \n\nid: ${'x'.repeat(1_025)}\ndata: \n\n`);
     const { text } = await post(urlOf(mine, 'a'), toolCall('run', 1));
@@ -92,7 +92,7 @@ describe('tasks/list', () => {
     expect((await say(ask('tasks/list'))).messages.flat()[0]).toEqual(result({ tasks: [] }));
   });
 
-  test('of a server without sessions does not pass unread', async () => {
+  test('of a server without sessions never passes unread', async () => {
     const { say } = await holder(world, 'json', await issueShared(world, 'json'));
     const large = { ...listing, _meta: { text: 'x'.repeat(2 * 1024 * 1024) } };
     for (const form of ['json', 'sse'] as const) {
@@ -103,7 +103,7 @@ describe('tasks/list', () => {
     }
   });
 
-  test.each(FORMS)('of a server with sessions is empty, too, and has no further page (%s)', async (form) => {
+  test.each(FORMS)('of a server with sessions is empty too, and has no further page (%s)', async (form) => {
     const answer = await issueShared(world, form);
     const { say } = await holder(world, form, answer);
     const first = form === 'legacy' ? undefined : await say(ask('initialize'));
@@ -121,7 +121,7 @@ describe('tasks/list', () => {
   });
 });
 
-test('a stream without a session does not bring the tasks of others, and all else', async () => {
+test('a stream without a session omits the tasks of others, and passes everything else', async () => {
   const stream = await listen(urlOf(await issueShared(world, 'sse'), 'a'));
   await eventually(async () => world.upstream.streams.size > 0 || undefined);
   const about = { _meta: { [RELATED]: { taskId: 'task-1' } } };
@@ -135,7 +135,7 @@ test('a stream without a session does not bring the tasks of others, and all els
   stream.leave();
 });
 
-test("a client's own tasks keep their ids, and so do its requests", async () => {
+test("a client's own tasks and requests keep their ids", async () => {
   const answer = await issueShared(world, 'sse');
   const { say } = await holder(world, 'sse', answer);
   handsOut(world, 'sse', request('tasks/result', { taskId: 'own-1' }, 4));
@@ -155,7 +155,7 @@ test("a client's own tasks keep their ids, and so do its requests", async () => 
   }
 });
 
-test('the header Mcp-Name gets the id of the task that the server knows', async () => {
+test("the header Mcp-Name gets the server's own id of the task", async () => {
   const answer = await issueShared(world, 'json');
   const { say } = await holder(world, 'json', answer);
   for (const id of ['task-1', 'größe 1']) {

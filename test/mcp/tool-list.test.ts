@@ -60,7 +60,7 @@ describe.each(['v1', 'v2'] as const)('the official %s client', (generation: Gene
   afterAll(() => Promise.all(Object.values(servers).map((server) => server.close())));
 
   test.each(['http', 'sse'] as const)(
-    'over %s lists the allowed tools of the reference server alone',
+    'over %s lists only the allowed tools of the reference server',
     async (transport) => {
       const { url } = servers[transport];
       const listed = async (tools: string[] | undefined) => {
@@ -85,7 +85,7 @@ describe.each(['v1', 'v2'] as const)('the official %s client', (generation: Gene
   );
 });
 
-test('a client of revision 2026-07-28 lists the allowed tools alone', async () => {
+test('a client of revision 2026-07-28 lists only the allowed tools', async () => {
   const server: Server2026 = await startServer2026();
   const answer = await stack.issueMcp({
     servers: [{ name: 'a', url: server.url, transport: 'http', tools: ['where'] }],
@@ -99,7 +99,7 @@ test('a client of revision 2026-07-28 lists the allowed tools alone', async () =
 });
 
 describe('an answer to tools/list', () => {
-  test('as JSON has the allowed tools, and everything else as the server wrote it', async () => {
+  test('as JSON has the allowed tools, and everything else unchanged', async () => {
     const url = urlOf(await issue({}, { max_uses: 1 }), 'a');
     for (const more of [{}, { 'content-length': '1' }])
       for (const headers of [{}, { 'content-encoding': 'gzip' }]) {
@@ -212,8 +212,8 @@ describe('an answer to tools/list', () => {
   });
 });
 
-describe('a stream that brings answers to other POSTs', () => {
-  test('of the older transport has the allowed tools, at whichever gateway the POST was', async () => {
+describe('a stream with answers to other POSTs', () => {
+  test('of the older transport has the allowed tools, whichever gateway received the POST', async () => {
     const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
     const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
     for (const gateway of [0, 1]) await post(at(stack, gateway, endpoint), ask('tools/list', gateway));
@@ -234,38 +234,35 @@ describe('a stream that brings answers to other POSTs', () => {
     ['a small result with a list of tools', { tools: TOOLS }],
     ['a result of very many parts', { tools: TOOLS, parts: Array(60_000).fill(1) }],
   ] as const;
-  test.each(LARGE)(
-    'of the older transport lets %s of another call pass, by its id',
-    async (_what, result) => {
-      const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
-      const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
-      upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;
-      const write = (event: string) => {
-        for (const each of upstream.streams) each.write(event);
-      };
-      await post(at(stack, 0, endpoint), toolCall('add', 5));
-      await post(at(stack, 1, endpoint), toolCall('add', '6'));
-      await post(at(stack, 1, endpoint), {
-        jsonrpc: '2.0',
-        method: 'notifications/cancelled',
-        params: { requestId: '6' },
-      });
-      await post(at(stack, 1, endpoint), ask('tools/list', 7));
-      const texts = [
-        JSON.stringify({ jsonrpc: '2.0', id: 5, result }).replaceAll('\\\\u', '\\u'),
-        JSON.stringify({ result, jsonrpc: '2.0', id: '6' }).replaceAll('\\\\u', '\\u'),
-      ];
-      for (const text of texts) write(`event: message\ndata: ${text}\n\n`);
-      write(listed());
-      const messages = await stream.reached(3);
-      expect(stream.text()).toContain(texts[0]);
-      expect(stream.text()).toContain(texts[1]);
-      expect(messages[2]).toEqual(shownPage(7));
-      stream.leave();
-    },
-  );
+  test.each(LARGE)('of the older transport passes %s of another call, by its id', async (_what, result) => {
+    const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
+    const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
+    upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;
+    const write = (event: string) => {
+      for (const each of upstream.streams) each.write(event);
+    };
+    await post(at(stack, 0, endpoint), toolCall('add', 5));
+    await post(at(stack, 1, endpoint), toolCall('add', '6'));
+    await post(at(stack, 1, endpoint), {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: '6' },
+    });
+    await post(at(stack, 1, endpoint), ask('tools/list', 7));
+    const texts = [
+      JSON.stringify({ jsonrpc: '2.0', id: 5, result }).replaceAll('\\\\u', '\\u'),
+      JSON.stringify({ result, jsonrpc: '2.0', id: '6' }).replaceAll('\\\\u', '\\u'),
+    ];
+    for (const text of texts) write(`event: message\ndata: ${text}\n\n`);
+    write(listed());
+    const messages = await stream.reached(3);
+    expect(stream.text()).toContain(texts[0]);
+    expect(stream.text()).toContain(texts[1]);
+    expect(messages[2]).toEqual(shownPage(7));
+    stream.leave();
+  });
 
-  test('of the older transport filters an answer whose id was once that of a list', async () => {
+  test('of the older transport filters an answer whose id was earlier that of a list', async () => {
     const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
     const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
     upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;

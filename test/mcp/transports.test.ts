@@ -35,12 +35,12 @@ describe('a URL without transport, for a server that speaks Streamable HTTP', ()
     expect(message).toContain('issue a URL with "transport": "http"');
   });
 
-  test('says so in the reason of the status, because clients of that transport show no body', async () => {
+  test('explains this in the status text, because clients of that transport show no body', async () => {
     const { statusText } = await fetch(await issue(sandbox.url));
     expect(statusText).toContain('issue a URL with "transport": "http"');
   });
 
-  test('serves clients of Streamable HTTP all the same', async () => {
+  test('still serves clients of Streamable HTTP', async () => {
     expect(outcomes(await post(await issue(sandbox.url), initialize))).toEqual(['ran']);
   });
 });
@@ -52,13 +52,13 @@ test('a URL for Streamable HTTP, to a server that speaks only HTTP+SSE, names th
   await expect(connecting).rejects.toThrow('issue a URL with \\"transport\\": \\"sse\\"');
 });
 
-test('a client of Streamable HTTP reads that its URL is for the other transport', async () => {
+test('a client of Streamable HTTP sees that its URL is for the other transport', async () => {
   const { status, messages } = await post(await issue(sandbox.sseUrl, 'sse'), initialize);
   expect(status).toBe(404);
   expect(messages[0]?.error?.message).toContain('This URL was issued for HTTP+SSE ("transport": "sse")');
 });
 
-test.each([404, 405])('keeps the %i after which clients try the other transport', async (status) => {
+test.each([404, 405])('keeps the %i that makes clients try the other transport', async (status) => {
   const upstream = await startUpstream((_seen, response) => void response.writeHead(status).end());
   expect((await post(await issue(upstream.url, 'sse'), initialize)).status).toBe(status);
   expect((await send(await issue(upstream.url), 'GET')).status).toBe(status);
@@ -76,7 +76,7 @@ test.each(
     ERRORS.flatMap((error) => (['POST', 'GET'] as const).map((method) => [status, method, error] as const)),
   ),
 )(
-  "the server's error with %i to the %s that connects keeps its code and data (%#)",
+  "the server's error with %i to the connecting %s keeps its code and data (%#)",
   async (status, method, error) => {
     const written = JSON.stringify({ jsonrpc: '2.0', id: 7, error }).replace('1e+21', '1.0e21');
     const upstream = await startUpstream(
@@ -108,7 +108,7 @@ test.each([
   '{"error":"x"}',
   '[]',
   `{"error":{"code":1,"message":"${'x'.repeat(70_000)}"}}`,
-])('an answer with 404 to initialize that is no JSON-RPC error is replaced by one: %.40s', async (body) => {
+])('a 404 to initialize that is not a JSON-RPC error is replaced by one: %.40s', async (body) => {
   const upstream = await startUpstream((_seen, response) => void response.writeHead(404).end(body));
   const { status, messages } = await post(await issue(upstream.url, 'http'), initialize);
   expect([status, messages]).toMatchObject([404, [{ id: 1, error: { code: -32600 } }]]);
@@ -116,7 +116,7 @@ test.each([
   await upstream.close();
 });
 
-test('the 404 of a running session passes as the server sent it', async () => {
+test('the 404 of a running session passes unchanged', async () => {
   const upstream = await startUpstream((_seen, response) => void response.writeHead(404).end('gone'));
   const url = await issue(upstream.url, 'http');
   expect(await post(url, toolCall('add'))).toMatchObject({ status: 404, text: 'gone' });

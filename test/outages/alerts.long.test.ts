@@ -38,7 +38,7 @@ const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: readonly { rules:
   .flatMap((group) => group.rules)
   .filter(({ alert }) => !OF_THE_LOAD.has(alert));
 
-describe.skipIf(!canHurt || !hasPromtool)('an issuer and two gateways, in processes of their own,', () => {
+describe.skipIf(!canHurt || !hasPromtool)('an issuer and two gateways, in separate processes', () => {
   let at: AlertWorld;
   let all: readonly Outages[];
   beforeAll(async () => {
@@ -48,7 +48,7 @@ describe.skipIf(!canHurt || !hasPromtool)('an issuer and two gateways, in proces
   afterAll(() => at.close());
 
   test(
-    'have alerts that fire in each outage, none before it, and a dashboard whose every query has values',
+    'fire alerts in each outage, none before it, and every query of the dashboard has values',
     async () => {
       const isWanted = ({ name, often }: Outages) =>
         WANTED === undefined ? often : WANTED === 'all' || new RegExp(WANTED).test(name);
@@ -200,6 +200,6 @@ function emptyPanels(recorded: Parameters<typeof values>[0]): readonly string[] 
   return queries.filter((query) => found.get(query)?.length === 0);
 }
 
-test('the rules that are awaited are there', () => {
+test('the expected rules exist', () => {
   expect(rules.length).toBeGreaterThan(20);
 });

@@ -17,7 +17,7 @@ const CALLS = 2_000;
 /** Calls that the shared budget leaves after the partition is at its bound. */
 const REST = 20;
 
-describe.skipIf(!canHurt)('an account with a shared budget, while Postgres is away for long,', () => {
+describe.skipIf(!canHurt)('an account with a shared budget, while Postgres is down for long', () => {
   let witness: Witness;
   let world: World;
   let url: string;
@@ -80,7 +80,7 @@ describe.skipIf(!canHurt)('an account with a shared budget, while Postgres is aw
   };
   const waiting = ({ partition }: GrantRef) => world.redis.xlen(keys.usage(partition));
 
-  test('is served past BACKLOG_MAX while Redis has room, without exceeding a limit or losing a call', async () => {
+  test('is served beyond BACKLOG_MAX while Redis has room, without exceeding a limit or losing a call', async () => {
     await until(200, () => codeOf(0), ['limits_unavailable']);
     await until(200, () => codeOf(1), ['limits_unavailable']);
     const known = await readCall();

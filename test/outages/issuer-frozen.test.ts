@@ -18,7 +18,7 @@ const wanted = canStrike && Boolean(process.env.TEST_DATABASE_URL);
 /** Postgres ends a transaction that is idle for three times this. */
 const STATEMENT_SECONDS = 2;
 
-describe.skipIf(!wanted)('an issuer that is frozen while it moves calls to the ledger', () => {
+describe.skipIf(!wanted)('an issuer that is suspended while it moves calls to the ledger', () => {
   let postgres: PostgresServer;
   let database: ReturnType<typeof connectDatabase>;
   let redis: RedisServer;
@@ -47,7 +47,7 @@ describe.skipIf(!wanted)('an issuer that is frozen while it moves calls to the l
     return (await database.db.execute(query)).length;
   };
 
-  test('keeps no lock: another issuer opens every partition, and the first one works when it thaws', async () => {
+  test('keeps no lock: another issuer opens every partition, and the first issuer works when it resumes', async () => {
     const settings = { DATABASE_STATEMENT_TIMEOUT_SECONDS: String(STATEMENT_SECONDS) };
     const url = `redis://127.0.0.1:${slowWay.port}`;
     const first = await startIssuerProcess(postgres.url, url, settings, (child) => {

@@ -64,19 +64,19 @@ describe.each([
   }
 
   test.skipIf(!existsSync(FULL))(
-    'may have no room on its disk: it serves on, and ends with code 0',
+    'may be on a full disk: the service keeps serving, and exits with code 0',
     async () => {
       await serves(await start(openSync(FULL, 'w')));
     },
   );
 
-  test('may have a reader that stalls: it serves on, and ends with code 0', async () => {
+  test('may have a stalled reader: the service keeps serving, and exits with code 0', async () => {
     const pipe = fullPipe();
     await serves(await start(pipe.end));
     pipe.close();
   });
 
-  test('may have no reader any more: it serves on, and ends with code 0', async () => {
+  test('may have lost its reader: the service keeps serving, and exits with code 0', async () => {
     const started = await start('pipe');
     started.child.stdout?.destroy();
     await serves(started);

@@ -121,7 +121,7 @@ describe.each(KINDS)('%s for longer than a lease', (_what, isHere, make) => {
   };
 
   test.skipIf(!isHere)(
-    'throws no known usage away: each answer is charged what it cost, once, and refused calls are no calls',
+    'loses no known usage: each answer is charged its cost, once, and refused calls are not charged',
     async () => {
       const { redis, providers, servers, stack } = await start();
       const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
@@ -166,7 +166,7 @@ describe.each(KINDS)('%s for longer than a lease', (_what, isHere, make) => {
   );
 
   test.skipIf(!isHere)(
-    'charges the holds of a gateway that is killed meanwhile in full, and no row is missing or double',
+    'charges the holds of a gateway that is killed meanwhile in full, and no row is missing or duplicated',
     async () => {
       const { redis, providers, stack } = await start();
       const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };

@@ -26,7 +26,7 @@ const PROBE_MS = 5_000;
 /** As many requests at once as an issuer has connections to Postgres, and more. */
 const AT_ONCE = 20;
 
-describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processes of their own,', () => {
+describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in separate processes', () => {
   let witness: Witness;
   let world: World;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
   /** Calls on known URLs pass while the issuer refuses. */
   const callsPass = async () => expect([await codeOf(0), await codeOf(1)]).toEqual([200, 200]);
 
-  test('while Postgres gets no more memory, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+  test('while Postgres gets no more memory, issue no URL and pass calls on known URLs; nothing is lost', async () => {
     expect(await codeOf(1)).toBe(200);
     const postmaster = await postmasterOf(world.postgres.url);
     const feed = starve(() => [postmaster, ...childrenOf(postmaster)], serverUser());
@@ -61,7 +61,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     await witness.nothingLost();
   });
 
-  test('while the system kills a process of Postgres for its memory, issue no URL; nothing is lost', async () => {
+  test('while the system kills a Postgres process for its memory, issue no URL; nothing is lost', async () => {
     expect([await codeOf(1), await issueCode()]).toEqual([200, 200]);
     const asked = Promise.all(Array.from({ length: AT_ONCE }, issueCode));
     await killBackend(world.postgres.url);
@@ -73,7 +73,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     await witness.nothingLost();
   });
 
-  test('while all connections of Postgres are taken, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+  test('while all connections of Postgres are in use, issue no URL and pass calls on known URLs; nothing is lost', async () => {
     expect([await codeOf(1), await issueCode()]).toEqual([200, 200]);
     const leave = await takeConnections(world.postgres.url);
     expect(await issueCode()).toBe('database_unavailable');
@@ -125,7 +125,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     return Number(row?.uses);
   };
 
-  test('end a gateway that gets no more memory: its calls break off, the other one serves, and no limit is passed', async () => {
+  test('lose a gateway that gets no more memory: its calls break off, the other gateway serves, and no limit is exceeded', async () => {
     const [first] = world.gateways;
     const codes = new Set<Code>();
     await endByMemory(first, world.gatewayUrls[0], async () => void codes.add(await codeOf(0)));
@@ -140,7 +140,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
   });
 
   test.skipIf(!canContain)(
-    'restart a gateway that is killed at the memory limit of its container: the other one serves, and no limit is passed',
+    "restart a gateway that is killed at its container's memory limit: the other gateway serves, and no limit is exceeded",
     async () => {
       const [first] = world.gateways;
       expect([await codeOf(0), await codeOf(1)]).toEqual([200, 200]);
@@ -172,7 +172,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     },
   );
 
-  test('end an issuer that gets no more memory: calls pass, and every URL that was answered stands', async () => {
+  test('lose an issuer that gets no more memory: calls pass, and every answered URL is stored', async () => {
     let answered = 0;
     const before = await world.db.$count(grants);
     await endByMemory(world.issuer, world.issuerUrl, async () => {

@@ -13,7 +13,7 @@ import { fakeClock, hasFakeClock } from './fake-clock.ts';
 
 const wanted = hasPostgres && hasFakeClock && Boolean(process.env.TEST_DATABASE_URL);
 
-describe.skipIf(!wanted)('a clock of Postgres that is off', () => {
+describe.skipIf(!wanted)('a wrong clock of Postgres', () => {
   test.each(['+3600', '-3600'])(
     'by %s seconds changes no limit, no expiry and no revocation',
     async (off) => {

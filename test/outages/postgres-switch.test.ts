@@ -11,7 +11,7 @@ import { timeRecovery } from './recovery.ts';
 
 const wanted = hasPostgres && Boolean(process.env.TEST_DATABASE_URL);
 
-describe.skipIf(!wanted)('when another server behind the address of Postgres becomes the primary', () => {
+describe.skipIf(!wanted)('after a Postgres failover to another server at the same address', () => {
   let servers: readonly [PostgresServer, PostgresServer];
   let address: Tunnel;
   let redis: Awaited<ReturnType<typeof startEmbeddedRedis>>;
@@ -46,7 +46,7 @@ describe.skipIf(!wanted)('when another server behind the address of Postgres bec
   /** As many requests as the pool has connections. */
   const atOnce = () => Promise.all(Array.from({ length: 10 }, () => send(issuer, { body: least })));
 
-  test('URLs are issued again without a restart, though connections lead to the old one, and none is lost', async () => {
+  test('URLs are issued again without a restart, although old connections remain, and no URL is lost', async () => {
     const [primary, standby] = servers;
     expect((await send(issuer, { body: least })).status).toBe(200);
     await eventually(() => hasAll(servers));

@@ -102,7 +102,7 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
     );
   }
 
-  test('by Sentinel needs no restart, and no limit is passed but by calls that the replica never got', async () => {
+  test('by Sentinel needs no restart, and limits are exceeded only by calls that the replica never got', async () => {
     const [master, replica] = [await server(), await server()];
     await replica.command('REPLICAOF', '127.0.0.1', String(master.port));
     await replicates(replica);
@@ -133,7 +133,7 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
     await failOverUnderCalls('Sentinel', url, async () => ({ master, replica }));
   });
 
-  test('of a Cluster needs no restart, and no limit is passed but by calls that the replica never got', async () => {
+  test('of a Cluster needs no restart, and limits are exceeded only by calls that the replica never got', async () => {
     const node = async () => {
       const bus = await freePort();
       const where = ['--cluster-port', String(bus), '--cluster-config-file', 'nodes.conf'];

@@ -18,7 +18,7 @@ const FROZEN_MS = 2.5 * COMMAND_MS;
 const TOO_MANY = (response: ServerResponse) =>
   response.writeHead(429, { 'content-type': 'application/json' }).end('{"error":{"code":"theirs"}}');
 
-describe.skipIf(!hasRedisServer)('while a server of Redis is frozen', () => {
+describe.skipIf(!hasRedisServer)('while a Redis server is suspended', () => {
   let redis: RedisServer;
   let providers: Providers;
   let servers: McpUpstream;
@@ -69,7 +69,7 @@ describe.skipIf(!hasRedisServer)('while a server of Redis is frozen', () => {
       return is === 'limits_unavailable' ? undefined : is;
     });
 
-  test('its calls are refused as an outage, count nothing when it thaws, and running calls are settled once', async () => {
+  test('its calls are refused as an outage, count nothing when it resumes, and running calls are settled once', async () => {
     const [used, returned, kept] = [await issue(2), await issue(1), await issue(2)];
     const bundle = await stack.issueMcp({
       servers: [{ name: 'a', url: servers.url, transport: 'http' }],

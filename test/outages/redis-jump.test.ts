@@ -91,7 +91,7 @@ describe.skipIf(!hasRedisServer || !hasFakeClock)('under calls, the clock of Red
     ['ahead', HOUR],
     ['back', -HOUR],
   ])(
-    'jumps %s by an hour: no limit is passed, and running calls keep their leases and are charged once',
+    'jumps %s by an hour: no limit is exceeded, and running calls keep their leases and are charged once',
     async (_way, seconds) => {
       const { clock, providers, stack } = await start();
       const issue = async (limits: object) =>

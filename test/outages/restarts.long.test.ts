@@ -8,7 +8,7 @@ import { eventually } from '../harness/eventually.ts';
 import { timeRecovery } from './recovery.ts';
 import { type Code, canHurt, startWitness, until, type Witness } from './witness.ts';
 
-describe.skipIf(!canHurt)('an issuer and two gateways, in processes of their own, after kill -9', () => {
+describe.skipIf(!canHurt)('an issuer and two gateways, in separate processes, after kill -9', () => {
   let witness: Witness;
   let world: World;
   beforeAll(async () => {

@@ -20,7 +20,7 @@ const LEASE_SECONDS = 4;
 const USES = 12;
 
 test.skipIf(!hasRedisServer)(
-  'a gateway that gets a fifth of a core answers each call, keeps their leases and counts them exactly',
+  'a gateway with a fifth of a core answers each call, renews its lease and counts it exactly',
   async () => {
     const redis = await makeRedis();
     onTestFinished(redis.remove);
@@ -62,8 +62,8 @@ test.skipIf(!hasRedisServer)(
   },
 );
 
-describe.skipIf(!canStrike || !process.env.TEST_DATABASE_URL)('with servers of its own', () => {
-  test('an issuer that gets a fifth of a core issues each URL, and loses none', async () => {
+describe.skipIf(!canStrike || !process.env.TEST_DATABASE_URL)('with its own servers', () => {
+  test('an issuer with a fifth of a core issues each URL, and loses none', async () => {
     const postgres = await makePostgres();
     onTestFinished(postgres.remove);
     await migrateDatabase(postgres.url);

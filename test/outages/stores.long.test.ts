@@ -6,7 +6,7 @@ import { timeRecovery } from './recovery.ts';
 import { canMount, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { canHurt, startWitness, USES, until, type Witness } from './witness.ts';
 
-describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in processes of their own,', () => {
+describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in separate processes', () => {
   let disks: { readonly postgres: SmallDisk; readonly redis: SmallDisk };
   let witness: Witness;
   let world: World;
@@ -36,7 +36,7 @@ describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in processes
     await witness.nothingLost();
   });
 
-  test('while Redis is slow, let exactly max_uses calls pass', async () => {
+  test('while Redis is slow, pass exactly max_uses calls', async () => {
     world.redisWay.delay(300);
     const codes = await Promise.all(Array.from({ length: 2 * USES }, (_, i) => codeOf(i)));
     expect(witness.passed()).toBe(USES);
@@ -45,14 +45,14 @@ describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in processes
     await witness.nothingLost();
   });
 
-  test('while Postgres is slow, issue URLs slowly and let calls pass', async () => {
+  test('while Postgres is slow, issue URLs slowly and pass calls', async () => {
     world.postgresWay.delay(300);
     expect([await issueCode(), await codeOf(0), await codeOf(1)]).toEqual([200, 200, 200]);
     world.postgresWay.delay(0);
     await witness.nothingLost();
   });
 
-  test('while Postgres is frozen, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+  test('while Postgres is suspended, issue no URL and pass calls on known URLs; nothing is lost', async () => {
     expect(await codeOf(1)).toBe(200);
     const thaw = await freezePostgres(world.postgres.url);
     expect(await issueCode()).toBe('database_unavailable');
@@ -64,7 +64,7 @@ describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in processes
     await witness.nothingLost();
   });
 
-  test('while the disk of Postgres is full, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+  test('while the disk of Postgres is full, issue no URL and pass calls on known URLs; nothing is lost', async () => {
     expect(await codeOf(1)).toBe(200);
     disks.postgres.fill();
     await until('database_unavailable', issueCode, [200]);

@@ -125,36 +125,39 @@ async function sumOf(url: string) {
 
 const NOTHING = [0, 0, 0, 0, 0, 0];
 
-describe.each(WAYS)('an upstream that %s surely got nothing:', (_what, { upstream, gateway, code }) => {
-  test('an LLM call gets everything back in all its budgets, and no give-back is counted', async () => {
-    const url = via(await issue(upstream), gateway);
-    expect(await call(url)).toMatchObject({ is: code });
-    await eventually(async () =>
-      (await figuresOf(url)).flat().every((each) => each === 0) ? true : undefined,
-    );
-    const figures = await figuresOf(url);
-    expect(figures.length).toBeGreaterThan(1);
-    for (const each of figures) expect(each).toEqual(NOTHING);
-    expect(await sumOf(url)).toMatchObject({ uses: 0, cost: 0 });
-  });
-
-  test('an MCP call, too', async () => {
-    const url = via(await issueTool(origins[upstream] ?? ''), gateway);
-    // The LLM call before it has found this upstream away.
-    const heard = await eventually(async () => {
-      const each = await post(url, toolCall('run'));
-      return each.status === 503 ? undefined : each;
+describe.each(WAYS)(
+  'if an upstream %s and so certainly got nothing',
+  (_what, { upstream, gateway, code }) => {
+    test('an LLM call is refunded in all its budgets, and the refund does not count toward the bound', async () => {
+      const url = via(await issue(upstream), gateway);
+      expect(await call(url)).toMatchObject({ is: code });
+      await eventually(async () =>
+        (await figuresOf(url)).flat().every((each) => each === 0) ? true : undefined,
+      );
+      const figures = await figuresOf(url);
+      expect(figures.length).toBeGreaterThan(1);
+      for (const each of figures) expect(each).toEqual(NOTHING);
+      expect(await sumOf(url)).toMatchObject({ uses: 0, cost: 0 });
     });
-    expect(outcomes(heard)).toEqual([code]);
-    await eventually(async () =>
-      (await figuresOf(url)).flat().every((each) => each === 0) ? true : undefined,
-    );
-    for (const each of await figuresOf(url)) expect(each).toEqual(NOTHING);
-    expect(await sumOf(url)).toMatchObject({ uses: 0, cost: 0 });
-  });
-});
 
-test('500 calls to a provider that refuses connections cost nothing, few are tried, and calls pass once it is back', async () => {
+    test('an MCP call is refunded, too', async () => {
+      const url = via(await issueTool(origins[upstream] ?? ''), gateway);
+      // The LLM call before it has found this upstream away.
+      const heard = await eventually(async () => {
+        const each = await post(url, toolCall('run'));
+        return each.status === 503 ? undefined : each;
+      });
+      expect(outcomes(heard)).toEqual([code]);
+      await eventually(async () =>
+        (await figuresOf(url)).flat().every((each) => each === 0) ? true : undefined,
+      );
+      for (const each of await figuresOf(url)) expect(each).toEqual(NOTHING);
+      expect(await sumOf(url)).toMatchObject({ uses: 0, cost: 0 });
+    });
+  },
+);
+
+test('500 calls to a provider that refuses connections cost nothing, few are tried, and calls pass when it returns', async () => {
   const url = await issue('looped', { cost_limit: 100_000 });
   const other = await issue('reachable', { cost_limit: 100_000 });
   providers.answer = (_seen, response) => answer(response);

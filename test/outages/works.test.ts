@@ -80,7 +80,7 @@ async function wayTo(url: string): Promise<Tunnel & { readonly url: string; read
 }
 
 describe.skipIf(!canReachDatabase)('an issuer', () => {
-  test('shows for each of its works that it fails while the stores are away, and no more once they are back; it has no figures of stores that do not answer', async () => {
+  test('reports for each of its jobs that it fails while the stores are down, and no longer once they are back; it reports no figures of stores that do not answer', async () => {
     undo.push(await reachableDatabase());
     const stack = await startStack({ providers: {} });
     undo.push(() => stack.close());
@@ -112,7 +112,7 @@ describe.skipIf(!canReachDatabase)('an issuer', () => {
 
 describe('a gateway', () => {
   test.each(['is away', 'is silent'])(
-    'shows for each of its works that it fails while Redis %s, and no more once it is back',
+    'reports for each of its jobs that it fails while Redis %s, and no longer once it is back',
     async (how) => {
       const providers = await startProviders();
       undo.push(() => providers.close());

@@ -10,7 +10,7 @@ import { canReachDatabase, reachableDatabase } from '../issuer/reachable-databas
 import { post, statusOf } from '../spend/many-calls.ts';
 import { listOf } from './price-source.ts';
 
-describe.skipIf(!canReachDatabase)('a list whose large drops wait', () => {
+describe.skipIf(!canReachDatabase)('a list with large drops that wait', () => {
   let folder: string;
   let path: string;
   let upstream: Upstream;
@@ -56,7 +56,7 @@ describe.skipIf(!canReachDatabase)('a list whose large drops wait', () => {
     return (await statusOf(url)).spent;
   }
 
-  test('counts from the command that accepts it, and not before', async () => {
+  test('applies after the command that accepts it, and not before', async () => {
     expect(await costOfCall()).toBe(200 * 10);
     await writeFile(path, listOf({ m: 2, other: 5 }));
     const id = await eventually(async () => (await lists()).find(({ waits }) => waits)?.id);

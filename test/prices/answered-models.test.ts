@@ -189,7 +189,7 @@ test.each(CALLS.filter(([, , , , onlyUnlimited]) => !onlyUnlimited))(
   },
 );
 
-test('a deployment that is not named is refused under a limit, with the way to name it', async () => {
+test('an unnamed deployment is refused under a limit, and the error says how to name it', async () => {
   const path = [ON_DEPLOYMENT('prod'), ON_DEPLOYMENT('*')];
   const { url } = await stack.issue({
     provider: 'azure-openai',

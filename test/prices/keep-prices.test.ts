@@ -58,7 +58,7 @@ function dollars(keeper: PriceKeeper, model = 'm'): number | undefined {
 
 const sources = (keeper: PriceKeeper) => keeper.status().lists.map((list) => list.source);
 
-test("the operator's list decides, and the bundled one prices what it leaves out", async () => {
+test("the operator's list has priority, and the bundled list prices what it omits", async () => {
   source.serve(listOf({ m: 1, 'gpt-4o': 9 }));
   const keeper = await start();
   expect([dollars(keeper), dollars(keeper, 'gpt-4o'), dollars(keeper, 'gpt-4o-mini')]).toEqual([1, 9, 0.15]);
@@ -66,7 +66,7 @@ test("the operator's list decides, and the bundled one prices what it leaves out
   expect(logs.map(({ message }) => message)).toEqual(['prices in use']);
 });
 
-test('a list that changes is used from the next reading on', async () => {
+test('a changed list is used from the next read on', async () => {
   const keeper = await start();
   source.serve(listOf({ m: 5, n: 2 }));
   await keeper.refresh();
@@ -76,7 +76,7 @@ test('a list that changes is used from the next reading on', async () => {
 describe('a source that is down', () => {
   const down = () => source.answer((_seen, response) => void response.writeHead(503).end());
 
-  test('leaves the last list in use, says so, and does not fall back to the bundled list', async () => {
+  test('leaves the last list in use, reports it, and does not fall back to the bundled list', async () => {
     source.serve(listOf({ 'gpt-4o': 9 }));
     const keeper = await start();
     down();
@@ -86,7 +86,7 @@ describe('a source that is down', () => {
     expect(logs.at(-1)?.message).toBe('prices are not refreshed');
   });
 
-  test('leaves a service that starts with the last list of any service', async () => {
+  test('lets a starting service use the last list of any service', async () => {
     source.serve(listOf({ 'gpt-4o': 9 }));
     const first = await start();
     down();
@@ -96,7 +96,7 @@ describe('a source that is down', () => {
     expect(second.status().problem).toBe('the source answers 503');
   });
 
-  test('leaves no price at all when no list was ever read', async () => {
+  test('leaves no price if no list was ever read', async () => {
     down();
     const keeper = await start();
     expect([dollars(keeper, 'gpt-4o'), sources(keeper)]).toEqual([undefined, []]);
@@ -110,7 +110,7 @@ test.each([
   ['the same text', undefined],
   ['another one', listOf({ m: 2 })],
 ])(
-  'a stored list that another version wrote is no outage of Postgres while the source has %s',
+  'a stored list from another version is not an outage of Postgres while the source has %s',
   async (_what, next) => {
     const first = await start();
     expect(dollars(first)).toBe(1);
@@ -127,7 +127,7 @@ test.each([
   },
 );
 
-test('without Postgres no list is taken, because its drops could not be seen', async () => {
+test('without Postgres no list is accepted, because its drops could not be detected', async () => {
   const away = new Proxy({} as Database, {
     get: () => {
       throw new Error('away');
@@ -163,7 +163,7 @@ describe.each<[string, () => void, string]>([
     'the source is not UTF-8',
   ],
 ])('%s', (_what, breakIt, problem) => {
-  test('changes no price, and is a problem that status states', async () => {
+  test('changes no price, and is a problem that status reports', async () => {
     const keeper = await start();
     breakIt();
     await keeper.refresh();
@@ -173,13 +173,13 @@ describe.each<[string, () => void, string]>([
   });
 });
 
-test('a source that never ends its answer is given up', async () => {
+test('a source whose answer never ends is abandoned', async () => {
   source.answer((_seen, response) => void response.writeHead(200).write('['));
   const keeper = await start({ sourceMs: 200 });
   expect(keeper.status().problem).toContain('the source cannot be read');
 });
 
-test('a private address is not fetched', async () => {
+test('a private address gets no request', async () => {
   const keeper = await start({ isPublicOnly: true });
   expect([dollars(keeper), source.seen.length]).toEqual([undefined, 0]);
   expect(keeper.status().problem).toContain('BLOCKED_ADDRESS');
@@ -198,7 +198,7 @@ test('a secret in the address is in no log line, status or row', async () => {
 });
 
 describe('a large drop', () => {
-  test('waits for a yes, while rises, new models and small drops count at once', async () => {
+  test('waits for approval, while rises, new models and small drops apply at once', async () => {
     source.serve(listOf({ m: 10, rises: 1, falls: 10 }));
     const keeper = await start();
     const cheap = { m: 1, rises: 2, falls: 9, fresh: 3 };
@@ -224,7 +224,7 @@ describe('a large drop', () => {
     expect([dollars(first), dollars(second)]).toEqual([10, 10]);
   });
 
-  test('that the source takes back is forgotten', async () => {
+  test('that the source reverts is forgotten', async () => {
     source.serve(listOf({ m: 10 }));
     const keeper = await start();
     source.serve(listOf({ m: 1 }));

@@ -49,7 +49,7 @@ test('a model without its provider is refused', async () => {
   expect(refused(sent, 'invalid_request', 'provider')).toBe('provider: name the provider of the model.');
 });
 
-test('a list that does not wait cannot be accepted', async () => {
+test('a list that is not waiting cannot be accepted', async () => {
   const { databaseUrl } = stack;
   if (databaseUrl === undefined) return;
   const notes: string[] = [];

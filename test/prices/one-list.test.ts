@@ -57,7 +57,7 @@ test.each([
   ['small', 'Hi'],
   ['large', 'x'.repeat(2_000_000)],
 ])(
-  'a call with a %s body is held and charged by the list of its plan, and the next by the new one',
+  'a call with a %s body is held and charged by the list of its plan, and the next call by the new list',
   async (_size, content) => {
     await use(OLD);
     const { url } = await stack.issue({

@@ -52,7 +52,7 @@ const issue = async () =>
   ).url;
 const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 200 };
 
-test('two gateways with different lists charge by their own, and hold one cap', async () => {
+test('two gateways with different lists each charge by their own, and keep one cap', async () => {
   const one = await issue();
   expect((await post(one, body)).status).toBe(200);
   expect((await statusOf(one)).spent).toBe(200 * DEAR);
@@ -69,7 +69,7 @@ test('two gateways with different lists charge by their own, and hold one cap', 
   expect(spent).toBeLessThanOrEqual(LIMIT);
 });
 
-test('a gateway says which lists it uses', async () => {
+test('a gateway reports which lists it uses', async () => {
   const ready = (await (await fetch(`${cheapUrl}/readyz`)).json()) as {
     prices: readonly { source: string }[];
   };

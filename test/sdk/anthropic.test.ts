@@ -30,7 +30,7 @@ const hello = {
   messages: [{ role: 'user' as const, content: 'Hello' }],
 };
 
-test('a message comes back parsed, asked for with the real key alone', async () => {
+test('a message is parsed, and the provider gets only the real key', async () => {
   const { url } = await issue();
   const message = await clientOf(url).messages.create(hello);
   expect(message.content).toMatchObject([{ type: 'text', text: expect.stringContaining('You said: Hello') }]);
@@ -41,7 +41,7 @@ test('a message comes back parsed, asked for with the real key alone', async () 
   expect(seen?.headers.authorization).toBeUndefined();
 });
 
-test('a key sent as bearer token is replaced too', async () => {
+test('a key sent as a bearer token is replaced too', async () => {
   const { url } = await issue();
   const client = new Anthropic({
     baseURL: url.replace(MESSAGES, ''),
@@ -83,7 +83,7 @@ test('models can be listed through a URL for GET', async () => {
   expect([upstream.seen.at(-1)?.method, upstream.seen.at(-1)?.url]).toEqual(['GET', path]);
 });
 
-test('spent uses are a PermissionDeniedError that says so', async () => {
+test('no uses left raises a PermissionDeniedError that says so', async () => {
   const { url } = await issue({ max_uses: 1 });
   const client = clientOf(url);
   await client.messages.create(hello);
@@ -99,7 +99,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   });
 });
 
-test('an expired URL is a PermissionDeniedError that says so', async () => {
+test('an expired URL raises a PermissionDeniedError that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
@@ -112,7 +112,7 @@ test('an expired URL is a PermissionDeniedError that says so', async () => {
   });
 });
 
-test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {
+test('a call without a cost bound raises an UnprocessableEntityError under a cost limit', async () => {
   const { url } = await issue({ cost_limit: 1_000 });
   const error = await clientOf(url)
     .messages.create(hello)
@@ -121,7 +121,7 @@ test('a call whose cost has no bound is an UnprocessableEntityError under a cost
   expect((error as Error).message).toMatch(/no spend limit can hold/);
 });
 
-test("the provider's own error comes through as it is", async () => {
+test("the provider's own error arrives unchanged", async () => {
   const { url } = await issue();
   const error = await clientOf(url)
     .messages.create({ ...hello, model: 'no-such-model' })

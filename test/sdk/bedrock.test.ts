@@ -128,7 +128,7 @@ describe.each(Object.entries(CALLS))('%s', (_name, call) => {
     expect(seen?.headers.authorization).toContain(`/${AWS_KEY.region}/bedrock/aws4_request`);
   });
 
-  test('is charged by its usage under a cost limit, and its output bound is what the limit pays', async () => {
+  test('is charged by its usage under a cost limit, and its output bound is what the limit can pay', async () => {
     // 1.1 dollars for a million input tokens, 5.5 for output, 0.11 for tokens from the cache.
     const { url } = await issue({ cost_limit: 100_000 });
     expect(await call(url)).toBe('Hello');
@@ -143,7 +143,7 @@ describe.each(Object.entries(CALLS))('%s', (_name, call) => {
   });
 });
 
-test('a Bedrock API key is sent as bearer token', async () => {
+test('a Bedrock API key is sent as a bearer token', async () => {
   const { url } = await issue({}, { api_key: BEDROCK_API_KEY, region: 'us-west-2' });
   const answer = await aws(url).send(new ConverseCommand(converse));
   expect(answer.stopReason).toBe('end_turn');
@@ -153,7 +153,7 @@ test('a Bedrock API key is sent as bearer token', async () => {
 test.each([
   ['that its holder sends in pieces', { 'content-type': 'application/json' }],
   ['of another type', { 'content-type': 'text/plain' }],
-])('a large body %s is signed whole', async (_what, headers) => {
+])('a large body %s is signed completely', async (_what, headers) => {
   const { url } = await issue();
   const text = 'word '.repeat(60_000);
   const pieces = [JSON.stringify({ messages: [{ role: 'user', content: [{ text }] }] }).slice(0, -1), '}'];
@@ -179,7 +179,7 @@ test('an error that quotes the signed request shows no part of the key', async (
   expect(stack.logs.join('')).not.toContain(AWS_KEY.session_token);
 });
 
-test('a model without a price that holds in every region is refused under a cost limit', async () => {
+test('a model without a price for every region is refused under a cost limit', async () => {
   const { url } = await issue({ cost_limit: 100_000 });
   for (const modelId of [
     'us.amazon.nova-lite-v1:0',
@@ -193,7 +193,7 @@ test('a model without a price that holds in every region is refused under a cost
   }
 });
 
-test("spent uses are an error of AWS's SDK and of Anthropic's client that says so", async () => {
+test("no uses left raises an error of AWS's SDK and of Anthropic's client that says so", async () => {
   const { url } = await issue({ max_uses: 1 });
   await aws(url).send(new ConverseCommand(converse));
   const error = await aws(url)
@@ -212,7 +212,7 @@ test.each([
   ['JSON without a region', JSON.stringify({ ...AWS_KEY, region: undefined })],
   ['a region that would be another host', JSON.stringify({ ...AWS_KEY, region: 'us-east-1.example.com/' })],
   ['a region of another partition', JSON.stringify({ ...AWS_KEY, region: 'us-gov-west-1' })],
-])('a key that no call could use is refused when a URL is issued: %s', async (_what, client_api_key) => {
+])('a key that no call could use is refused at issuing: %s', async (_what, client_api_key) => {
   const answer = await stack.presign({ provider: 'bedrock', path: PATH, client_api_key });
   expect(answer.status).toBe(400);
   const text = await answer.text();
@@ -221,7 +221,7 @@ test.each([
 });
 
 /** https://docs.aws.amazon.com/general/latest/gr/signature-v4-test-suite.html, get-vanilla */
-test("the mock's signature is the one that AWS publishes for its test request", () => {
+test("the mock's signature equals the one that AWS publishes for its test request", () => {
   const request = {
     ...{ method: 'GET', url: '/', body: Buffer.alloc(0) },
     headers: { host: 'example.amazonaws.com', 'x-amz-date': '20150830T123600Z' },
