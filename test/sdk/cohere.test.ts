@@ -26,7 +26,7 @@ const clientOf = (url: string) =>
   new CohereClientV2({ baseUrl: url.replace(CHAT, ''), token: PLACEHOLDER_KEY });
 const hello = { model: 'command-a-03-2025', messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-test('a chat answer comes back parsed, asked for with the real key alone', async () => {
+test('a chat answer is parsed, and the provider gets only the real key', async () => {
   const { url } = await issue();
   const answer = await clientOf(url).chat(hello);
   expect(answer.message.content).toMatchObject([{ type: 'text', text: COHERE_PIECES.join('') }]);
@@ -65,7 +65,7 @@ test.each([{}, { cost_limit: 1_000_000 }])(
   },
 );
 
-test('spent uses are a ForbiddenError that says so', async () => {
+test('no uses left raises a ForbiddenError that says so', async () => {
   const { url } = await issue({ max_uses: 1 });
   const client = clientOf(url);
   await client.chat(hello);
@@ -78,7 +78,7 @@ test('spent uses are a ForbiddenError that says so', async () => {
   });
 });
 
-test('an expired URL is an UnauthorizedError that says so', async () => {
+test('an expired URL raises an UnauthorizedError that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
@@ -88,7 +88,7 @@ test('an expired URL is an UnauthorizedError that says so', async () => {
   expect((error as Error).message).toContain('This URL has expired. Issue a new URL.');
 });
 
-test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {
+test('a call without a cost bound raises an UnprocessableEntityError under a cost limit', async () => {
   const { url } = await issue({ cost_limit: 1_000 });
   const error = await clientOf(url)
     .chat({ ...hello, model: 'unpriced-model' })

@@ -30,7 +30,7 @@ const clientOf = (url: string) =>
   });
 const hello = { model: 'gemini-2.5-flash', contents: 'Hello' };
 
-test('generated content comes back parsed, asked for with the real key alone', async () => {
+test('generated content is parsed, and the provider gets only the real key', async () => {
   const { url } = await issue();
   const answer = await clientOf(url).models.generateContent(hello);
   expect(answer.text).toBe(GEMINI_PIECES.join(''));
@@ -56,13 +56,13 @@ test('a pattern after the first path serves other models', async () => {
   expect(upstream.seen.at(-1)?.url).toBe('/v1beta/models/gemini-2.5-pro:countTokens');
 });
 
-test('config.model decides, whichever model the SDK asks for', async () => {
+test('config.model overrides the model that the SDK requests', async () => {
   const { url } = await issue({ path: GENERATE, config: { model: 'gemini-2.5-flash' } });
   await clientOf(url).models.generateContent({ ...hello, model: 'gemini-2.5-pro' });
   expect(upstream.seen.at(-1)?.url).toBe(GENERATE);
 });
 
-test('spent uses are an ApiError 403 that says so', async () => {
+test('no uses left raises an ApiError 403 that says so', async () => {
   const { url } = await issue({ max_uses: 1 });
   const { models } = clientOf(url);
   await models.generateContent(hello);
@@ -76,7 +76,7 @@ test('spent uses are an ApiError 403 that says so', async () => {
   expect(streamed).toBeInstanceOf(ApiError);
 });
 
-test('an expired URL is an ApiError 401 that says so', async () => {
+test('an expired URL raises an ApiError 401 that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
@@ -89,7 +89,7 @@ test('an expired URL is an ApiError 401 that says so', async () => {
   });
 });
 
-test('another model than the allowed is an ApiError 403 that names both paths', async () => {
+test('a forbidden model raises an ApiError 403 that names both paths', async () => {
   const { url } = await issue();
   const error = await clientOf(url)
     .models.generateContent({ ...hello, model: 'gemini-2.5-pro' })
@@ -98,7 +98,7 @@ test('another model than the allowed is an ApiError 403 that names both paths', 
   expect((error as Error).message).toContain('gemini-2.5-pro:generateContent');
 });
 
-test('a call whose cost has no bound is an ApiError 422 under a cost limit', async () => {
+test('a call without a cost bound raises an ApiError 422 under a cost limit', async () => {
   const paths = [GENERATE, '/v1beta/models/unpriced-model:generateContent'];
   const { url } = await issue({ path: paths, cost_limit: 1_000 });
   const error = await clientOf(url)

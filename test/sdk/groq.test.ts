@@ -26,7 +26,7 @@ const clientOf = (url: string, path = CHAT) =>
   new Groq({ baseURL: url.replace(path, ''), apiKey: PLACEHOLDER_KEY });
 const hello = { model: 'sandbox-1', messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-test('a chat completion comes back parsed, asked for with the real key alone', async () => {
+test('a chat completion is parsed, and the provider gets only the real key', async () => {
   const { url } = await issue();
   const answer = await clientOf(url).chat.completions.create(hello);
   expect(answer.choices[0]?.message.content).toContain('You said: Hello');
@@ -53,7 +53,7 @@ test('models can be listed through a URL for GET', async () => {
   expect([upstream.seen.at(-1)?.method, upstream.seen.at(-1)?.url]).toEqual(['GET', path]);
 });
 
-test('spent uses are a PermissionDeniedError that says so', async () => {
+test('no uses left raises a PermissionDeniedError that says so', async () => {
   const { url } = await issue({ max_uses: 1 });
   const client = clientOf(url);
   await client.chat.completions.create(hello);
@@ -66,7 +66,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   });
 });
 
-test('an expired URL is an AuthenticationError that says so', async () => {
+test('an expired URL raises an AuthenticationError that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
@@ -76,7 +76,7 @@ test('an expired URL is an AuthenticationError that says so', async () => {
   expect((error as Error).message).toContain('This URL has expired. Issue a new URL.');
 });
 
-test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {
+test('a call without a cost bound raises an UnprocessableEntityError under a cost limit', async () => {
   const { url } = await issue({ cost_limit: 1_000 });
   const error = await clientOf(url)
     .chat.completions.create(hello)

@@ -26,7 +26,7 @@ const clientOf = (url: string, path = CHAT) =>
   new OpenAI({ baseURL: url.replace(path.replace('/v1', ''), ''), apiKey: PLACEHOLDER_KEY });
 const hello = { model: 'sandbox-1', messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-test('a chat completion comes back parsed, asked for with the real key alone', async () => {
+test('a chat completion is parsed, and the provider gets only the real key', async () => {
   const { url } = await issue();
   const answer = await clientOf(url).chat.completions.create(hello);
   expect(answer.choices[0]?.message.content).toContain('You said: Hello');
@@ -48,7 +48,7 @@ test('a streamed chat completion arrives chunk by chunk', async () => {
   expectRealKeyAlone(upstream.seen.at(-1), 'authorization', `Bearer ${REAL_KEY}`);
 });
 
-test('a response comes back parsed, and streamed event by event', async () => {
+test('a response is parsed, and streamed event by event', async () => {
   const path = '/v1/responses';
   const { url } = await issue({ path });
   const client = clientOf(url, path);
@@ -64,7 +64,7 @@ test('a response comes back parsed, and streamed event by event', async () => {
   expectRealKeyAlone(upstream.seen.at(-1), 'authorization', `Bearer ${REAL_KEY}`);
 });
 
-test('embeddings come back as numbers', async () => {
+test('embeddings arrive as numbers', async () => {
   const path = '/v1/embeddings';
   const { url } = await issue({ path });
   const answer = await clientOf(url, path).embeddings.create({ model: 'sandbox-1', input: ['one', 'two'] });
@@ -90,7 +90,7 @@ test('one URL with several paths serves them all', async () => {
   expect(upstream.seen.slice(-2).map((seen) => seen.url)).toEqual([CHAT, '/v1/embeddings']);
 });
 
-test('spent uses are a PermissionDeniedError that says so', async () => {
+test('no uses left raises a PermissionDeniedError that says so', async () => {
   const { url } = await issue({ max_uses: 1 });
   const client = clientOf(url);
   const { response } = await client.chat.completions.create(hello).withResponse();
@@ -106,7 +106,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   });
 });
 
-test('an expired URL is an AuthenticationError that says so', async () => {
+test('an expired URL raises an AuthenticationError that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
@@ -119,7 +119,7 @@ test('an expired URL is an AuthenticationError that says so', async () => {
   });
 });
 
-test('a base URL with a version too many is a PermissionDeniedError that says what to cut', async () => {
+test('a base URL with a doubled version raises a PermissionDeniedError that says what to remove', async () => {
   const { url } = await issue();
   const client = new OpenAI({
     baseURL: `${url.replace('/chat/completions', '')}/v1`,
@@ -130,7 +130,7 @@ test('a base URL with a version too many is a PermissionDeniedError that says wh
   expect(error).toMatchObject({ code: 'path_not_allowed', message: expect.stringContaining('doubled') });
 });
 
-test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {
+test('a call without a cost bound raises an UnprocessableEntityError under a cost limit', async () => {
   const { url } = await issue({ cost_limit: 1_000 });
   const error = await clientOf(url)
     .chat.completions.create(hello)
@@ -139,7 +139,7 @@ test('a call whose cost has no bound is an UnprocessableEntityError under a cost
   expect((error as Error).message).toMatch(/no spend limit can hold/);
 });
 
-test("the provider's own error comes through as it is", async () => {
+test("the provider's own error arrives unchanged", async () => {
   const { url } = await issue();
   const error = await clientOf(url)
     .chat.completions.create({ ...hello, model: 'no-such-model' })

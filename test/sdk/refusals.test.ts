@@ -246,7 +246,7 @@ describe.each(SDKS)('$name', (sdk) => {
 
   test.each(REFUSALS)('throws an error that says $code and why', (refused) => expectRefusal(refused, false));
   test.each(REFUSALS.filter(({ code }) => code === 'uses_exhausted'))(
-    'throws the same when it asks for a stream ($code)',
+    'throws the same error for a stream ($code)',
     (refused) => expectRefusal(refused, true),
   );
 });

@@ -136,7 +136,7 @@ const thrownBy = async (call: PromiseLike<unknown>): Promise<unknown> => {
 };
 
 describe.each(sdks)('the $provider SDK', (sdk) => {
-  test('takes spent uses for final and does not try again', async () => {
+  test('does not retry when no uses are left', async () => {
     const base = await issue(sdk, { max_uses: 1 });
     await sdk.call(base);
     expect(attempts).toBe(1);
@@ -145,7 +145,7 @@ describe.each(sdks)('the $provider SDK', (sdk) => {
     expect(upstream.seen).toHaveLength(1);
   });
 
-  test('makes no retry after a 500 that took the last use, or is refused one that says why', async () => {
+  test('does not retry after a 500 that took the last use, or gets a refusal that says why', async () => {
     const base = await issue(sdk, { max_uses: 1 });
     upstream.replyOnce({ status: 500, json: { error: { message: 'It broke.' } } });
     const thrown = await thrownBy(sdk.call(base));
@@ -160,7 +160,7 @@ describe.each(sdks)('the $provider SDK', (sdk) => {
     expect(upstream.seen).toHaveLength(1);
   });
 
-  test.each([429, 503])('gets through after a %i of the provider at the cost of one use', async (status) => {
+  test.each([429, 503])('succeeds after a %i of the provider at the cost of one use', async (status) => {
     const base = await issue(sdk, { max_uses: 1 });
     const headers = { 'retry-after': '1' };
     upstream.replyOnce({ status, headers, json: { error: { message: 'Come back later.' } } });
@@ -185,7 +185,7 @@ describe('while limits cannot be checked', () => {
     await engine.close();
   });
 
-  test.each(sdks)('the $provider SDK tries as often as it does, and says why', async (sdk) => {
+  test.each(sdks)('the $provider SDK retries as often as by default, and says why', async (sdk) => {
     const error = await thrownBy(sdk.call(bases.get(sdk.provider) ?? ''));
     expect(error).toBeInstanceOf(sdk.unavailable);
     expect((error as Error).message).toContain('Limits cannot be checked now');

@@ -90,7 +90,7 @@ const CALLS: Readonly<Record<string, (url: string) => Promise<string>>> = {
 };
 
 describe.each(Object.entries(CALLS))('%s', (_name, call) => {
-  test("carries an access token of the service account, and nothing of the holder's", async () => {
+  test("is sent with an access token of the service account, and nothing of the holder's credential", async () => {
     const { url } = await issue();
     expect(await call(url)).toBe('Hello');
     const all = google.seen.flatMap(({ url: path, rawHeaders, body }) => [path, ...rawHeaders, String(body)]);
@@ -123,7 +123,7 @@ const post = (url: string, text = 'Hi') =>
     body: JSON.stringify({ contents: [{ role: 'user', parts: [{ text }] }] }),
   });
 
-test('50 calls at once fetch one token, and further calls share it', async () => {
+test('50 simultaneous calls fetch one token, and further calls share it', async () => {
   const { url } = await issue();
   const answers = await Promise.all(Array.from({ length: 50 }, () => post(url)));
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
@@ -140,7 +140,7 @@ test('a token that is about to expire is replaced', async () => {
   expect(google.assertions).toHaveLength(2);
 });
 
-test('a token that the provider answers 401 on is replaced for the next call, and at most once in ten seconds', async () => {
+test('a token that gets a 401 is replaced for the next call, and at most once in ten seconds', async () => {
   const { url } = await issue();
   const statuses = async (calls: number) => {
     const seen: number[] = [];
@@ -156,7 +156,7 @@ test('a token that the provider answers 401 on is replaced for the next call, an
   expect(google.assertions).toHaveLength(2);
 });
 
-test('without a token a call is refused with a code, and its use is given back', async () => {
+test('without a token a call is refused with a code, and its use is returned', async () => {
   google.tokens.are = 'denied';
   const { url } = await issue({ max_uses: 1 });
   const refused = await post(url);
@@ -193,7 +193,7 @@ test.each([
     JSON.stringify({ ...SERVICE_ACCOUNT, private_key: small.export({ type: 'pkcs8', format: 'pem' }) }),
   ],
   ['the credentials of a user', JSON.stringify({ ...SERVICE_ACCOUNT, type: 'authorized_user' })],
-])('a key with %s is refused when a URL is issued', async (_what, client_api_key) => {
+])('a key with %s is refused at issuing', async (_what, client_api_key) => {
   const answer = await stack.presign({ provider: 'vertex', path: PATH, client_api_key });
   const text = await answer.text();
   expect([answer.status, text]).toEqual([

@@ -29,7 +29,7 @@ const ASK = { provider: 'openai', path: '/v1/responses', client_api_key: 'sk-rea
 const urlOf = async (more: object = {}) =>
   (await stack.issue({ ...ASK, cost_limit: 1_000_000, ...more })).url;
 
-describe('a turn that is hidden', () => {
+describe('a hidden turn', () => {
   const text = JSON.stringify(CREATE);
   test.each([
     ['a repeated type', `{"type":"x",${text.slice(1)}`],
@@ -60,7 +60,7 @@ describe('a turn that is hidden', () => {
   });
 });
 
-describe('turns that outrun their hold', () => {
+describe('turns that try to exceed their hold', () => {
   test('one of two requests in one packet on one stream becomes a turn', async () => {
     const url = await urlOf();
     provider.serve = (event, { socket }) => socket.send(JSON.stringify(eventsOf(event)[0]));
@@ -80,7 +80,7 @@ describe('turns that outrun their hold', () => {
     socket.destroy();
   });
 
-  test('a turn before the last has settled never passes the limit', async () => {
+  test('a turn that starts before the last has settled never exceeds the limit', async () => {
     const rich = await urlOf();
     const holds: number[] = [];
     provider.serve = async (event, of) => {
@@ -110,7 +110,7 @@ describe('turns that outrun their hold', () => {
     holder.socket.close();
   });
 
-  test('a use limit that the second turn meets', async () => {
+  test('a second turn can exhaust the use limit', async () => {
     const url = await urlOf({ max_uses: 1 });
     const holder = await openSocket(url);
     for (const stream_id of ['a', 'b', 'c']) holder.send({ ...CREATE, stream_id });
@@ -120,7 +120,7 @@ describe('turns that outrun their hold', () => {
     expect(provider.frames()).toHaveLength(1);
   });
 
-  test('the end of one response never ends the turn of another', async () => {
+  test("the end of one response never ends another response's turn", async () => {
     const url = await urlOf();
     const sent: Json[][] = [];
     provider.serve = (event, { socket }) => {
@@ -161,7 +161,7 @@ describe('turns that outrun their hold', () => {
 });
 
 describe('frames', () => {
-  test('fragments that never end are bounded in number and in bytes', async () => {
+  test('endless fragments are bounded in number and in bytes', async () => {
     const many = await rawSocket(await urlOf());
     many.socket.write(frame(TEXT, 'x', { fin: false }));
     many.socket.write(
@@ -176,7 +176,7 @@ describe('frames', () => {
     expect(closeCode(large.got())).toBe(1009);
   });
 
-  test('a length of 64 bits is refused before a byte of it is read', async () => {
+  test('a 64-bit length is refused before any byte of the message is read', async () => {
     for (const length of [0x1000000n, 0x7fffffffffffffffn, 0xffffffffffffffffn]) {
       const { socket, got, ended } = await rawSocket(await urlOf());
       const head = Buffer.alloc(10);
@@ -204,7 +204,7 @@ describe('frames', () => {
     expect(provider.frames()).toEqual([]);
   });
 
-  test('a turn in frames of one byte, and in bytes one by one, is one turn', async () => {
+  test('a turn in frames of one byte, and in single bytes, is one turn', async () => {
     const url = await urlOf();
     const { socket, got } = await rawSocket(url);
     const text = JSON.stringify({
@@ -223,7 +223,7 @@ describe('frames', () => {
     socket.destroy();
   });
 
-  test('a flood of pings is read slowly, and keeps no other URL waiting', async () => {
+  test('a flood of pings is read slowly, and delays no other URL', async () => {
     const { socket, got } = await rawSocket(await urlOf());
     const pings = Buffer.concat(Array.from({ length: 10_000 }, () => frame(PING, '')));
     const flood = async () => {

@@ -266,7 +266,7 @@ describe('bad input on a socket', () => {
     },
   );
 
-  test.each(PROTOCOLS)('%s: sound or input after other events is no bad input', async (protocol) => {
+  test.each(PROTOCOLS)('%s: audio or input after other events is valid input', async (protocol) => {
     const url = await issue(protocol);
     const holder = await open(protocol, url);
     if (protocol === 'realtime')
@@ -311,9 +311,9 @@ const ENDINGS: readonly Ending[] = PROTOCOLS.flatMap((protocol) =>
   ENDING.map(([what, bytes, closes, code]) => ({ protocol, what, bytes, closes, code })),
 );
 
-describe('input that ends a socket', () => {
+describe('invalid input that ends a socket', () => {
   test.each(ENDINGS)(
-    '$protocol: $what closes it by the code of RFC 6455, after the error event if its frames could be read',
+    '$protocol: $what closes it with the code of RFC 6455, after the error event if its frames could be read',
     async ({ protocol, bytes, closes, code }) => {
       const url = await issue(protocol);
       const { socket, got, ended } = await rawSocket(url);
@@ -332,7 +332,7 @@ describe('input that ends a socket', () => {
     },
   );
 
-  test.each(PROTOCOLS)('%s: loses no turn under way, which costs its usage', async (protocol) => {
+  test.each(PROTOCOLS)('%s: does not lose a running turn, which costs its usage', async (protocol) => {
     const url = await issue(protocol);
     const holder = await open(protocol, url);
     holdsBack = true;

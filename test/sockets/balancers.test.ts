@@ -51,7 +51,7 @@ describe.each(balancers)('behind %s', (name, program) => {
       return openSocket(url.replace(stack.gatewayUrls[0] ?? '', balancer.url));
     }
 
-    test('a socket has turns', async () => {
+    test('a socket completes turns', async () => {
       const { url } = await stack.issue({ ...ASK, cost_limit: 1_000_000 });
       const holder = await open(url);
       for (let i = 0; i < 3; i++) expect(await holder.turn()).toMatchObject({ type: 'response.completed' });
@@ -59,7 +59,7 @@ describe.each(balancers)('behind %s', (name, program) => {
       expect(await holder.closed).toMatchObject({ code: 1000 });
     });
 
-    test('a gateway that stops loses no turn of 200 sockets', { timeout: 120_000 }, async () => {
+    test('a stopping gateway loses no turn of 200 sockets', { timeout: 120_000 }, async () => {
       const urls = await Promise.all(Array.from({ length: URLS }, () => stack.issue(ASK)));
       const ofEach = urls.flatMap(({ url }) => Array.from({ length: SOCKETS_PER_URL }, () => url));
       const holders = await Promise.all(ofEach.map(open));

@@ -60,8 +60,8 @@ const tell = ({ socket }: ProviderSocket, events: readonly Json[]) => {
 };
 const REFUSED = { type: 'error', status: 400, error: { code: 'invalid_value', message: 'no' } };
 
-describe('an error that names no stream', () => {
-  test('frees no hold while several turns are under way, and ends the socket', async () => {
+describe('an error without a stream', () => {
+  test('frees no hold while several turns run, and ends the socket', async () => {
     const url = await urlOf();
     const holder = await openSocket(url);
     const of = await underWay(holder, ['', 'x']);
@@ -72,7 +72,7 @@ describe('an error that names no stream', () => {
     expect(await settled(url)).toMatchObject({ used: 2, spent: held });
   });
 
-  test('frees no hold of a turn that has had another one next to it', async () => {
+  test('frees no hold of a turn that has run next to another turn', async () => {
     const url = await urlOf();
     const holder = await openSocket(url);
     const of = await underWay(holder, ['', 'x']);
@@ -84,7 +84,7 @@ describe('an error that names no stream', () => {
     expect((await settled(url)).spent).toBe(held);
   });
 
-  test('is a refusal of the one turn that there is', async () => {
+  test('refuses the only turn if there is exactly one', async () => {
     const url = await urlOf();
     const holder = await openSocket(url);
     const of = await underWay(holder, ['']);
@@ -96,7 +96,7 @@ describe('an error that names no stream', () => {
     holder.socket.close();
   });
 
-  test('and no running one either, among turns with streams: their holds are charged', async () => {
+  test('refuses no running turn either, among turns with streams: their holds are charged', async () => {
     const url = await urlOf();
     const holder = await openSocket(url);
     const of = await underWay(holder, ['a', 'b']);
@@ -116,7 +116,7 @@ test.each(['a b', 'ä', '', 'x'.repeat(129), '"'])('a stream_id such as %j is re
   holder.socket.close();
 });
 
-test('usage that is stated twice in one event is unknown, so the hold is charged', async () => {
+test('usage with a duplicate name in one event is unknown, so the hold is charged', async () => {
   const url = await urlOf();
   const holder = await openSocket(url);
   let held = 0;
@@ -139,7 +139,7 @@ test('usage that is stated twice in one event is unknown, so the hold is charged
 test.each([
   ['very many parts', `{"type":"response.create","input":[${'{},'.repeat(300_000)}{}]}`],
   ['depth', `{"type":"response.create","input":${'['.repeat(300)}${']'.repeat(300)}}`],
-])('an event with %s is refused after one look at it', async (_what, event) => {
+])('an event with %s is refused after it is parsed once', async (_what, event) => {
   const url = await urlOf();
   const holder = await openSocket(url);
   holder.send(event);
@@ -149,7 +149,7 @@ test.each([
   holder.socket.close();
 });
 
-test('a key that was rotated ends the socket before its next turn, which costs nothing', async () => {
+test('a key rotation ends the socket before its next turn, which costs nothing', async () => {
   const key = await createVirtualKey(stack);
   const { client_api_key: _, ...ask } = ASK;
   const { url } = await stack.issue({ ...ask, virtual_key: key.id, cost_limit: 1_000_000 });
@@ -174,7 +174,7 @@ test.each(['type', 'stream_id', 'generate'])(
   },
 );
 
-test("a call of MCP that asks for an upgrade, as Java's client does, is served without one", async () => {
+test("an MCP call that requests an upgrade, as Java's client does, is served without the upgrade", async () => {
   const server = { name: 'a', url: mcp.url, transport: 'http', auth_type: 'none' };
   const bundle = toolsOf(await stack.issueMcp({ servers: [server] }), 'a');
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';

@@ -68,13 +68,13 @@ function flood(send: (done: () => void) => void, isOver: () => boolean): void {
   more();
 }
 
-describe('the read quota of a URL is spent', () => {
+describe('the read quota of a URL is used up', () => {
   test.each([
     ['pings', 'holder'],
     ['pongs', 'holder'],
     ['pings', 'provider'],
     ['pongs', 'provider'],
-  ])('by a flood of %s of the %s, and others are served', async (what, side) => {
+  ])('by a flood of %s of the %s, and other URLs are served', async (what, side) => {
     const url = await realtime();
     const holder = await openSocket(url);
     await holder.next('session.updated');
@@ -97,7 +97,7 @@ describe('the read quota of a URL is spent', () => {
     for (const { socket } of [holder, other]) socket.terminate();
   });
 
-  test('by events that cost no use, and whose answers are long', async () => {
+  test('by free events with long answers', async () => {
     const url = await realtime();
     const holder = await openSocket(url);
     await holder.next('session.updated');
@@ -119,7 +119,7 @@ describe('the read quota of a URL is spent', () => {
     holder.socket.terminate();
   });
 
-  test('by reads of pings on all of its sockets, which leave no debt', async () => {
+  test('by reads of pings on all of its sockets, which add no debt', async () => {
     asResponses(eventsOf);
     const url = atStill(await urlOf('/v1/responses'));
     const raws = await Promise.all(Array.from({ length: 20 }, () => rawSocket(url)));
@@ -130,7 +130,7 @@ describe('the read quota of a URL is spent', () => {
     for (const { socket } of raws) socket.destroy();
   });
 
-  test('by a holder that sends on after the end of its socket, which leaves no debt', async () => {
+  test('by a holder that keeps sending after its socket has ended, which adds no debt', async () => {
     asResponses(eventsOf);
     const url = atStill(await urlOf('/v1/responses', { max_uses: 1 }));
     const { socket, got, ended } = await rawSocket(url);
@@ -163,7 +163,7 @@ describe('the read quota of a URL is spent', () => {
 describe('messages that an upstream does not read', () => {
   const TURN = (i: number) => ({ ...CREATE, stream_id: `s${i}`, input: 'x'.repeat(900_000) });
 
-  test('fill the memory of bodies and no more: another long turn is refused, a short one passes, and all is freed', async () => {
+  test('fill only the memory for bodies: another long turn is refused, a short one passes, and all memory is freed', async () => {
     const settings = { maxHeldBodyBytes: 3 * MB, maxBodyBytes: MB, socketBounds: { beatMs: 3_600_000 } };
     const small = await stack.addGateway(settings);
     const open = async () => {
@@ -194,7 +194,7 @@ describe('messages that an upstream does not read', () => {
   });
 });
 
-describe('a short message for which there is no memory', () => {
+describe('a short message when no memory is left', () => {
   const MEMORY = { maxHeldBodyBytes: 4 * 1024, maxBodyBytes: 4 * 1024 };
   const LONGER = { ...CREATE, input: 'x'.repeat(6_000) };
   const open = async (more: object = {}, path = '/v1/responses') => {
@@ -202,7 +202,7 @@ describe('a short message for which there is no memory', () => {
     return openSocket((await urlOf(path)).replace(stack.gatewayUrls[0] ?? '', gateway));
   };
 
-  test('is refused by its stream_id, and the next one passes', async () => {
+  test('is refused with its stream_id, and the next one passes', async () => {
     asResponses(eventsOf);
     const holder = await open();
     holder.send({ ...LONGER, stream_id: 'a' });
@@ -211,7 +211,7 @@ describe('a short message for which there is no memory', () => {
     holder.socket.close();
   });
 
-  test('ends the socket where its refusal cannot be reported', async () => {
+  test('ends the socket if its refusal cannot be reported', async () => {
     asResponses(eventsOf);
     const write = (line: string) => {
       if (line.includes('overloaded')) throw new Error('no space is left for logs');
@@ -223,7 +223,7 @@ describe('a short message for which there is no memory', () => {
 });
 
 describe('a turn that another model answers', () => {
-  test('costs what that model costs, as for a POST', async () => {
+  test('costs the price of that model, as for a POST', async () => {
     const asked = { ...CREATE, model: 'gpt-4.1-mini', input: 'word '.repeat(1_000) };
     const spentWith = async (model: string, cost_limit: number) => {
       asResponses((event) => eventsOf({ ...event, model }, { input: 1_000, output: 10 }));
@@ -239,7 +239,7 @@ describe('a turn that another model answers', () => {
   });
 });
 
-test('several sockets of one URL have its uses together', async () => {
+test('several sockets of one URL share its uses', async () => {
   asResponses(eventsOf);
   const url = await urlOf('/v1/responses', { max_uses: 7, cost_limit: 1_000_000 });
   const holders = await Promise.all(Array.from({ length: 5 }, () => openSocket(url)));
@@ -254,7 +254,7 @@ test('several sockets of one URL have its uses together', async () => {
   for (const { socket } of holders) socket.terminate();
 });
 
-test('fragments of a provider that never end close the socket, and its turn costs its hold', async () => {
+test('endless fragments of a provider close the socket, and its turn costs its hold', async () => {
   provider.welcome = undefined;
   provider.serve = (event, { socket }) => {
     socket.send(JSON.stringify(eventsOf(event)[0]));

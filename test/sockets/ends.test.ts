@@ -49,14 +49,14 @@ const rowsOf = async (grantId: string, count = 1) =>
 const code = (error: string) => ({ type: 'error', error: expect.objectContaining({ code: error }) });
 
 describe('expiry', () => {
-  test('an idle socket closes with 4401', async () => {
+  test('closes an idle socket with 4401', async () => {
     const { url } = await issue({ expires_in: 4 });
     const holder = await openSocket(url);
     expect(await holder.closed).toEqual({ code: 4401, reason: 'token_expired' });
     expect(provider.sockets[0]?.socket.readyState).toBeGreaterThan(1);
   });
 
-  test('the running turn ends and is charged its usage, and no new one begins', async () => {
+  test('lets a running turn end with a charge of its usage, and starts no new turn', async () => {
     const { url, grant_id } = await issue({ expires_in: 4, cost_limit: 100_000 });
     provider.serve = holdBack;
     const holder = await openSocket(url);
@@ -100,7 +100,7 @@ describe('revocation and suspension', () => {
 });
 
 describe('an upstream', () => {
-  test('that refuses a turn by an error event costs nothing', async () => {
+  test('that refuses a turn with an error event causes no charge', async () => {
     const { url } = await issue({ cost_limit: 100_000 });
     provider.serve = (_event, { socket }) =>
       socket.send(
@@ -118,7 +118,7 @@ describe('an upstream', () => {
     holder.socket.close();
   });
 
-  test('that is gone in the midst of a turn: the hold is charged, and the holder is notified', async () => {
+  test('that disconnects during a turn: the hold is charged, and the holder is notified', async () => {
     const { url, grant_id } = await issue({ cost_limit: 100_000 });
     provider.serve = (event, { socket }) => {
       socket.send(JSON.stringify(eventsOf(event)[0]), () => setTimeout(() => socket.terminate(), 300));
@@ -141,7 +141,7 @@ describe('an upstream', () => {
     expect(await holder.closed).toEqual({ code: 4000, reason: `no ${'*'.repeat(18)}` });
   });
 
-  test('an error in the midst of a response charges the hold and ends the socket', async () => {
+  test('that sends an error during a response: the hold is charged and the socket ends', async () => {
     const { url } = await issue({ cost_limit: 100_000 });
     provider.serve = (event, { socket }) => {
       socket.send(JSON.stringify(eventsOf(event)[0]));
@@ -159,7 +159,7 @@ describe('an upstream', () => {
     expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
   });
 
-  test('without usage at the end of a response: the hold is charged', async () => {
+  test('that sends no usage at the end of a response: the hold is charged', async () => {
     const { url } = await issue({ cost_limit: 100_000 });
     let held = 0;
     provider.serve = async (event, { socket }) => {
@@ -175,8 +175,8 @@ describe('an upstream', () => {
   });
 });
 
-describe('a holder who leaves', () => {
-  test('pays what the response has used, which is awaited', async () => {
+describe('a holder who disconnects', () => {
+  test('pays what the response has used, and the gateway waits for its usage', async () => {
     const { url, grant_id } = await issue({ cost_limit: 100_000 });
     provider.serve = holdBack;
     const holder = await openSocket(url);
@@ -191,14 +191,14 @@ describe('a holder who leaves', () => {
     await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
   });
 
-  test('without a turn ends the upstream', async () => {
+  test('without a running turn ends the upstream socket', async () => {
     const holder = await openSocket((await issue()).url);
     holder.socket.close(1000);
     await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
   });
 });
 
-describe('a gateway that stops', () => {
+describe('a stopping gateway', () => {
   const atOther = async (graceMs: number) => {
     const { url } = await issue({ cost_limit: 100_000 });
     const before = stack.gateways.length;
@@ -226,7 +226,7 @@ describe('a gateway that stops', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
   });
 
-  test('cuts a turn that outlasts the grace, and charges its hold', async () => {
+  test('cuts a turn that exceeds the grace period, and charges its hold', async () => {
     const { url, socketUrl, stop } = await atOther(500);
     provider.serve = holdBack;
     const busy = await openSocket(socketUrl);

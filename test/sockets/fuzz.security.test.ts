@@ -57,7 +57,7 @@ const STREAM = fc.record({
   pieces: fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 5 }),
 });
 
-test('whatever frames a socket gets, each turn that reaches the provider is a use and is paid, and others are served', {
+test('for any frames on a socket, each turn that reaches the provider is a paid use, and other sockets are served', {
   timeout: 300_000,
 }, async () => {
   const other = await openSocket((await stack.issue(ASK)).url);

@@ -57,8 +57,8 @@ const rowOf = (grantId: string) =>
   });
 const isGone = () => (provider.sockets[0]?.socket.readyState ?? 0) > 1;
 
-describe('a peer that is gone without a word', () => {
-  test('a holder: its turn is charged what it has used, and its place comes free', async () => {
+describe('a peer that vanishes without closing', () => {
+  test('as a holder: its turn is charged what it has used, and its place becomes free', async () => {
     const { url, far, grant_id } = await issue({ cost_limit: 100_000, concurrent_calls: 1 });
     provider.serve = holdBack;
     const holder = await openSocket(far);
@@ -78,13 +78,13 @@ describe('a peer that is gone without a word', () => {
     again.socket.close();
   });
 
-  test('a holder without a turn: the socket of its provider ends', async () => {
+  test('as a holder without a turn: the socket of its provider ends', async () => {
     await openSocket((await issue()).far);
     toGateway.silence();
     await eventually(async () => isGone());
   });
 
-  test('a provider: the turn costs its hold, and the holder is notified', async () => {
+  test('as a provider: the turn costs its hold, and the holder is notified', async () => {
     const { url } = await issue({ cost_limit: 100_000 });
     provider.serve = holdBack;
     const holder = await openSocket(url);
@@ -97,13 +97,13 @@ describe('a peer that is gone without a word', () => {
     expect(await statusOf(url)).toMatchObject({ spent: held, held: 0 });
   });
 
-  test('a provider without a turn: the socket closes', async () => {
+  test('as a provider without a turn: the socket closes', async () => {
     const holder = await openSocket((await issue()).url);
     toProvider.silence();
     expect(await holder.closed).toMatchObject({ code: 1011 });
   });
 
-  test('a peer that answers pings stays', async () => {
+  test('a peer that answers pings stays connected', async () => {
     const holder = await openSocket((await issue()).far);
     let pings = 0;
     holder.socket.on('ping', () => pings++);

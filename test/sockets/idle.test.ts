@@ -286,7 +286,7 @@ describe.each(PROTOCOLS)('an idle socket of $name', (each) => {
     },
   );
 
-  test('closes at an end that was moved, although Redis has lost it', async () => {
+  test('closes at a changed end, even if Redis has lost it', async () => {
     const { url, grant_id } = await issue();
     const holder = await protocol.open(url);
     await changed(grant_id, { expires_at: secondsAhead(8) });

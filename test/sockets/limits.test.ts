@@ -118,7 +118,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
     served.provider.sockets.length = 0;
   });
 
-  describe('a turn meets', () => {
+  describe('a turn is limited by', () => {
     test.each(LIMITS)('%s', async (_what, issue, code, close) => {
       const holder = await open(await issue());
       const outcomes = await turnsUntilRefused(holder, 120);
@@ -179,13 +179,13 @@ describe.each(PROTOCOLS)('$name', (each) => {
         (error: RefusedHandshake) => error,
       );
 
-    test('a handshake from another address is refused', async () => {
+    test('refuses a handshake from another address', async () => {
       const url = await urlOf({ bind: { ip_ranges: ['192.0.2.0/24'] } });
       expect(await refusalOf(url)).toMatchObject({ status: 403, code: 'address_not_allowed' });
       expect(served.provider.sockets).toHaveLength(0);
     });
 
-    test('a page of one of the origins opens a socket, and no other program', async () => {
+    test('lets only a page of a listed origin open a socket, and no other program', async () => {
       const url = await urlOf({ bind: { origins: ['https://app.example.com'] } });
       expect(await refusalOf(url)).toMatchObject({ status: 403, code: 'origin_not_allowed' });
       const holder = await open(url, { origin: 'https://app.example.com' });
@@ -196,7 +196,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
   });
 
   describe('a change while a socket is open', () => {
-    test('a suspended account: its turn is cut with 4403 and charged its hold, and no socket opens', async () => {
+    test('suspends its account: its turn is cut with 4403 and charged its hold, and no socket opens', async () => {
       const account = (await ask('POST', '/v1/accounts', { name: 'customer' })) as NewAccountAnswer;
       const sent = await send(stack, {
         apiKey: account.api_key.key,
@@ -218,7 +218,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       again.socket.close();
     });
 
-    test('a limit that is raised lets the next turn of the same socket pass', async () => {
+    test('that raises a limit lets the next turn of the same socket pass', async () => {
       const { url, grant_id } = await issue({ cost_limit: 1, max_uses: 10 });
       const holder = await open(url);
       expect(await turn(protocol, holder)).toBe('cost_limit_too_low');
@@ -227,7 +227,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       holder.socket.close();
     });
 
-    test('a limit that is set below what is spent holds for the next turn', async () => {
+    test('that sets a limit below the spending refuses the next turn', async () => {
       const { url, grant_id } = await issue({ cost_limit: protocol.muchMoney });
       const holder = await open(url);
       expect(await turn(protocol, holder)).toBe('done');
@@ -236,7 +236,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       expect(await holder.closed).toEqual({ code: 4402, reason: 'cost_limit_reached' });
     });
 
-    test('a limit that is lowered under what a running turn holds: the turn ends, and no other begins', async () => {
+    test("that lowers a limit below a running turn's hold lets the turn end, and starts no other", async () => {
       const { url, grant_id } = await issue({ cost_limit: protocol.muchMoney });
       const { holder, pending } = await withTurn(url, 'a');
       await ask('PATCH', `/v1/grants/${grant_id}`, { cost_limit: 1 });
@@ -247,7 +247,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       holder.socket.close();
     });
 
-    test('an end that is brought forward under a turn: the turn ends, no other begins, and the socket closes', async () => {
+    test("that moves the end before a running turn's end lets the turn end, starts no other, and the socket closes", async () => {
       const { url, grant_id } = await issue({ expires_in: 3600, cost_limit: protocol.muchMoney });
       const { holder, pending, held } = await withTurn(url, 'a');
       const end = Math.ceil(Date.now() / 1000) + 4;
@@ -262,7 +262,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       expect(frames()).toHaveLength(1);
     });
 
-    test('a window of a shared budget that ends under a turn: the turn is of the window in which it began', async () => {
+    test("of a shared budget's window during a turn: the turn belongs to the window in which it began", async () => {
       const anchor = Math.ceil(Date.now() / 1000) + 12;
       const shared = await budget('window', { max_uses: 1, window: 'hour', anchor });
       const { holder, pending } = await withTurn(await urlOf({ external_user: 'window' }), 'first');
@@ -300,7 +300,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
     other.socket.close();
   });
 
-  test('the metrics state the open sockets as each bound counts them', async () => {
+  test('the metrics report the open sockets as each bound counts them', async () => {
     const figures = async () => {
       const scraped = await scrape(metrics.port);
       return ['gateway', 'account', 'url'].map((bound) =>

@@ -44,8 +44,8 @@ const BYTES = Buffer.concat(FRAMES);
 type Raw = Awaited<ReturnType<typeof rawSocket>>;
 const codeAt = ({ got }: Raw) => closeCode(got());
 
-describe('sockets that each send all but the last byte of a long message', () => {
-  test('fill the memory of bodies and no more: others get 1013, and small turns of other URLs pass', async () => {
+describe('sockets that each send all except the last byte of a long message', () => {
+  test('fill only the memory for bodies: others get 1013, and small turns of other URLs pass', async () => {
     const raws: Raw[] = [];
     for (let i = 0; i < 4; i++) {
       const url = await urlOf();
@@ -68,7 +68,7 @@ describe('sockets that each send all but the last byte of a long message', () =>
     for (const { socket } of raws) socket.destroy();
   });
 
-  test('free it when they leave', async () => {
+  test('free it when they disconnect', async () => {
     const url = await urlOf();
     const raws = await Promise.all(Array.from({ length: 20 }, () => rawSocket(url)));
     for (const { socket } of raws) socket.write(BYTES.subarray(0, -1));
@@ -84,7 +84,7 @@ describe('sockets that each send all but the last byte of a long message', () =>
   });
 });
 
-test('a turn under way of a socket whose next message finds no memory ends first', async () => {
+test("a running turn ends first if no memory is left for its socket's next message", async () => {
   let end = () => {};
   provider.serve = (event, { socket }) => {
     const [created, ...rest] = eventsOf(event);
@@ -110,7 +110,7 @@ test('a turn under way of a socket whose next message finds no memory ends first
   for (const { socket } of [raw, ...others]) socket.destroy();
 });
 
-test('messages that are whole, in whichever pieces they come, take no memory of others', async () => {
+test('complete messages, in any chunks, take no memory from others', async () => {
   const url = await urlOf();
   const raws = await Promise.all(Array.from({ length: 20 }, () => rawSocket(url)));
   const small = frame(TEXT, JSON.stringify({ ...CREATE, input: 'x'.repeat(60_000) }));

@@ -145,7 +145,7 @@ class Holder {
   }
 }
 
-test('settled and held are at most the limit at each step, and cover what the provider bills by the bound that it got', {
+test('settled and held money never exceeds the limit at any step, and covers what the provider bills under the bound it got', {
   timeout: 300_000,
 }, async () => {
   const steps = fc.array(STEP, { minLength: 10, maxLength: 30 });

@@ -110,7 +110,7 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
   const { provider: id } = ask;
   const operation = OPERATIONS[name];
 
-  test('logs a line for each turn and one for its end, whose ids and costs are those of its rows', async () => {
+  test('logs a line for each turn and one for its end, with the ids and costs of its rows', async () => {
     const { url, grant_id, session_id } = await issue(protocol);
     const holder = await open(protocol, url);
     for (let i = 0; i < 2; i++) await turn(protocol, holder);
@@ -138,7 +138,7 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
     );
   });
 
-  test('counts each turn as a call with its cost, and itself when it ends', async () => {
+  test('counts each turn as a call with its cost, and counts itself when it ends', async () => {
     const { url } = await issue(protocol);
     const before = await now();
     const holder = await open(protocol, url);
@@ -191,7 +191,7 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
     });
   });
 
-  test('keeps a refused turn as a refused call, with its connection and its number', async () => {
+  test('records a refused turn as a refused call, with its connection and its number', async () => {
     const { url, grant_id } = await issue(protocol, { max_uses: 1 });
     const before = await now();
     const holder = await open(protocol, url);
@@ -228,7 +228,7 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
     expect(children).toEqual([]);
   });
 
-  test('says of a turn that the provider breaks off that it costs its hold, everywhere', async () => {
+  test('reports everywhere that a turn that the provider breaks off costs its hold', async () => {
     const { url, grant_id } = await issue(protocol);
     const before = await now();
     const holder = await open(protocol, url);
@@ -249,14 +249,14 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
   });
 });
 
-test('a URL without sockets has no count of them', async () => {
+test('a URL without sockets has no socket count', async () => {
   const { url } = await stack.issue({ provider: 'openai', path: '/v1/responses', client_api_key: KEY });
   const base = url.replace('/v1/responses', '');
   expect(await (await fetch(base)).json()).toMatchObject({ open_sockets: null });
   expect(await (await fetch(base, { headers: { accept: 'text/html' } })).text()).not.toContain('WebSocket');
 });
 
-test('no line, span or series has a token, a key, or words of a turn', async () => {
+test('no line, span or series contains a token, a key, or text of a turn', async () => {
   const [protocol] = PROTOCOLS;
   const { url } = await issue(protocol);
   const holder = await open(protocol, url);
@@ -271,7 +271,7 @@ test('no line, span or series has a token, a key, or words of a turn', async () 
 
 // Another gateway takes the gauges of the metrics over.
 describe.each(PROTOCOLS)('an open socket of $name', (protocol) => {
-  test('is counted by GET on its URL and by its page, at the gateway that it is open at', async () => {
+  test('is counted by GET on its URL and by its page, at the gateway where it is open', async () => {
     const { url } = await issue(protocol);
     const base = url.replace(protocol.ask.path, '');
     const away = base.replace(stack.gatewayUrls[0] ?? '-', await stack.addGateway());

@@ -42,7 +42,7 @@ const seen = (socket: ResponsesWS, name: 'response.completed' | 'error') =>
     socket.on(name as 'error', (event) => resolve(event as never));
   });
 
-test("the official SDK's socket has turns, and reads why one is refused", async () => {
+test("the official SDK's socket completes turns, and shows why one is refused", async () => {
   const socket = await sdkSocket({ max_uses: 1, cost_limit: 100_000 });
   const completed = seen(socket, 'response.completed');
   const refused = seen(socket, 'error');
@@ -57,7 +57,7 @@ test("the official SDK's socket has turns, and reads why one is refused", async 
   socket.close();
 });
 
-test("the official SDK's Realtime session speaks, is answered, and reads why a response is refused", async () => {
+test("the official SDK's Realtime session speaks, is answered, and shows why a response is refused", async () => {
   const realtime = await startRealtimeProvider();
   const own = await startStack({ providers: { openai: { base_url: realtime.url } } });
   // The SDK opens no socket without TLS.

@@ -65,7 +65,7 @@ const REFUSALS: readonly [code: string, socket: number, http: number, url: () =>
   ],
 ];
 
-describe('a handshake of a page that is refused', () => {
+describe('a refused handshake of a page', () => {
   test.each(REFUSALS)(
     'with %s is accepted, gets the reason, and is closed',
     async (code, socket, http, urlOf) => {
@@ -102,12 +102,12 @@ describe('a handshake of a page that is refused', () => {
     expect((await page.closed).code).toBe(4400);
   });
 
-  test('for a forged URL is answered by HTTP, as a stranger costs no socket', async () => {
+  test('for a forged URL is answered over HTTP, so that a request without a valid token opens no socket', async () => {
     const url = (await issue()).replace(/v4\.public\.[^/]+/, 'v4.public.none');
     expect(await byHttp(url, { origin: ORIGIN })).toEqual([401, 'token_invalid']);
   });
 
-  test('because its URL has as many sockets as it may can be tried again', async () => {
+  test('because its URL has its maximum of sockets can be retried', async () => {
     const url = await issue();
     const open = await Promise.all(Array.from({ length: PER_URL }, () => openSocket(url)));
     const page = await fromPage(url);
@@ -116,7 +116,7 @@ describe('a handshake of a page that is refused', () => {
     for (const { socket } of open) socket.terminate();
   });
 
-  test('and malformed is answered by HTTP', async () => {
+  test('and malformed is answered over HTTP', async () => {
     const answer = await new Promise<number | undefined>((resolve, reject) => {
       const headers = { origin: ORIGIN, connection: 'Upgrade', upgrade: 'websocket' };
       const more = { 'sec-websocket-version': '8', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' };
@@ -130,7 +130,7 @@ describe('a handshake of a page that is refused', () => {
     expect(answer).toBe(400);
   });
 
-  test('frees its place though the page answers nothing', async () => {
+  test('frees its place even if the page does not answer', async () => {
     const url = await issue({ sockets: undefined });
     for (let i = 0; i < 10; i++) {
       const { socket } = await eventually(() => fromPage(url).catch(() => undefined));
@@ -138,7 +138,7 @@ describe('a handshake of a page that is refused', () => {
     }
   });
 
-  test('sends on for nothing', async () => {
+  test('sends nothing to the provider, even if the page keeps sending', async () => {
     const url = await issue({ sockets: undefined });
     const { socket, closed } = await openSocket(url, { headers: { origin: ORIGIN } });
     for (let i = 0; i < 1_000 && socket.readyState === 1; i++) socket.send('{}');

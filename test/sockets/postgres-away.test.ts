@@ -15,7 +15,7 @@ const wanted = hasPostgres && hasPgBouncer && Boolean(process.env.TEST_DATABASE_
 const SETTINGS = readDatabaseSettings({ DATABASE_PREPARE: 'false' });
 const KEY = { client_api_key: 'sk-real' };
 
-describe.skipIf(!wanted)('open sockets, while Postgres is away,', () => {
+describe.skipIf(!wanted)('open sockets, while Postgres is down', () => {
   let provider: BothProvider;
   let server: PostgresServer;
   let bouncer: PgBouncer;
@@ -58,7 +58,7 @@ describe.skipIf(!wanted)('open sockets, while Postgres is away,', () => {
   ] as const;
 
   test.each(PROTOCOLS.flatMap((protocol) => AWAY.map((away) => ({ protocol, why: away[0], away }))))(
-    'turns of $protocol.name go on, and each has its row afterwards (Postgres is $why)',
+    'complete turns of $protocol.name, and each turn has its row afterwards (Postgres is $why)',
     async ({ protocol, away: [, leave, comeBack] }) => {
       const asked = { ...protocol.ask, ...KEY, cost_limit: 50_000_000 };
       // Postgres may just have come back, or may be slow at first.

@@ -59,7 +59,7 @@ async function withTurn(url: string) {
   return holder;
 }
 
-describe('an API that begins responses by itself', () => {
+describe('an API that starts responses without a request', () => {
   const detection = (session: unknown, value: unknown): Json => {
     const held = session as { audio: { input: object } };
     return { ...held, audio: { ...held.audio, input: { ...held.audio.input, turn_detection: value } } };
@@ -83,7 +83,7 @@ describe('an API that begins responses by itself', () => {
     expect(provider.selfBegun).toBe(0);
   });
 
-  test('once its session is changed is cut, and its turn is charged its hold', async () => {
+  test('after its session was changed is cut, and its turn is charged its hold', async () => {
     const { url } = await issue();
     const holder = await withTurn(url);
     provider.change = (event) =>
@@ -138,7 +138,7 @@ describe('an API that begins responses by itself', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
   });
 
-  test('with a response that the URL has no money for ends the URL', async () => {
+  test('with a response that the URL cannot pay ends the URL', async () => {
     const { url } = await issue({ cost_limit: Math.ceil(HOLD * 1.5) });
     const holder = await withTurn(url);
     provider.sockets[0]?.socket.send(
@@ -174,7 +174,7 @@ describe('an API that begins responses by itself', () => {
   });
 });
 
-describe('a turn whose cost is not known', () => {
+describe('a turn with an unknown cost', () => {
   test.each<[string, (response: Response) => void]>([
     ['its usage is missing', ({ end }) => end('completed', null)],
     ['its usage is text', ({ end }) => end('failed', { input_tokens: '1', output_tokens: 1 })],
@@ -191,7 +191,7 @@ describe('a turn whose cost is not known', () => {
     holder.socket.close();
   });
 
-  test('because its end is of another response is held until the socket ends, and then charged its hold', async () => {
+  test('whose end belongs to another response is held until the socket ends, and then charged its hold', async () => {
     const { url } = await issue();
     const holder = await withTurn(url);
     const response = { id: 'resp_other', status: 'completed', usage: usageOf(1, 1) };
@@ -203,7 +203,7 @@ describe('a turn whose cost is not known', () => {
     await eventually(async () => (await statusOf(url)).spent === HOLD);
   });
 
-  test('because of an error after its beginning is charged its hold, and the socket closes', async () => {
+  test('with an error after its beginning is charged its hold, and the socket closes', async () => {
     const { url } = await issue();
     const holder = await withTurn(url);
     const [{ event_id } = {}] = creates();
@@ -215,8 +215,8 @@ describe('a turn whose cost is not known', () => {
   });
 });
 
-describe('an error that names no event', () => {
-  test('of the API itself ends the turns under way, which are charged their hold', async () => {
+describe('an error without an event id', () => {
+  test('of the API itself ends the running turns, which are charged their hold', async () => {
     const { url } = await issue();
     const holder = await withTurn(url);
     const error = { type: 'server_error', code: 'x', message: 'x', event_id: null };
@@ -242,7 +242,7 @@ test('a turn that was cut before its response began is charged once', async () =
   expect(await statusOf(url)).toMatchObject({ used: 1, spent: HOLD, revoked: false });
 });
 
-test('an API that goes on to begin responses is charged for each one once', async () => {
+test('an API that keeps starting responses is charged once for each', async () => {
   const { url } = await issue({ cost_limit: 10 * HOLD });
   const holder = await open(url);
   const socket = provider.sockets[0]?.socket;
@@ -255,7 +255,7 @@ test('an API that goes on to begin responses is charged for each one once', asyn
 
 describe('a URL with a limit', () => {
   test.each(['gpt-realtime-whisper', 'gpt-live-1', 'anything'])(
-    'opens no session of %s, whose cost is not known',
+    'opens no session of %s, because its cost is unknown',
     async (model) => {
       const { url } = await issue();
       const error = await openSocket(`${url}?model=${model}`).catch((refused: RefusedHandshake) => refused);
@@ -264,7 +264,7 @@ describe('a URL with a limit', () => {
     },
   );
 
-  test('has a session without turns where its money is too little', async () => {
+  test('has a session without turns if its money is too little', async () => {
     const { url } = await issue({ cost_limit: 1 });
     const holder = await open(url);
     holder.send(CREATE);
@@ -292,12 +292,15 @@ test.each([
   ['openai', '/v1/live/sessions/s_1/fork'],
   ['perplexity', '/generate_auth_token'],
   ['fireworks', '/v1/accounts/a/users/u/apiKeys'],
-])('a POST of %s to %s is refused, because no limit would hold for what it opens', async (id, path) => {
-  const asked = { provider: id, client_api_key: 'sk-real', max_uses: 1 };
-  const { url } = await stack.issue({ ...asked, path: ['/v1/first', path.replace(/[^/]+$/, '*')] });
-  const answer = await fetch(url.replace('/v1/first', path), { method: 'POST', body: '{}' });
-  expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'path_not_allowed']);
-});
+])(
+  'a POST of %s to %s is refused, because no limit would apply to the session that it opens',
+  async (id, path) => {
+    const asked = { provider: id, client_api_key: 'sk-real', max_uses: 1 };
+    const { url } = await stack.issue({ ...asked, path: ['/v1/first', path.replace(/[^/]+$/, '*')] });
+    const answer = await fetch(url.replace('/v1/first', path), { method: 'POST', body: '{}' });
+    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'path_not_allowed']);
+  },
+);
 
 test('no URL is issued for such a path, unless it opens a socket', async () => {
   const asked = { provider: 'openai', client_api_key: 'sk-real' };
@@ -316,8 +319,8 @@ test('no URL is issued for such a path, unless it opens a socket', async () => {
   ]);
 });
 
-describe('the backend of a URL', () => {
-  test('that switches answers off gets none for a speech, before its holder sets the session', async () => {
+describe("a URL's config", () => {
+  test('that switches answers off stops the answer to speech before its holder sets the session', async () => {
     const turn_detection = { type: 'server_vad', create_response: false };
     const { url } = await issue({ config: { audio: { input: { turn_detection } } } });
     const holder = await open(url);
@@ -373,7 +376,7 @@ describe('a holder', () => {
     holder.socket.close();
   });
 
-  test('who switches detection on and off, and speaks, gets no response that is not held', async () => {
+  test('who switches detection on and off, and speaks, gets no response without a hold', async () => {
     const { url } = await issue();
     const holder = await open(url);
     const set = (turn_detection: unknown) =>
@@ -394,7 +397,7 @@ describe('a holder', () => {
     holder.socket.close();
   });
 
-  test('who speaks and begins a response at once has one turn at a time in the conversation', async () => {
+  test('who speaks and starts a response at once has one turn at a time in the conversation', async () => {
     const { url } = await issue({ max_uses: 50 });
     provider.run = () => {};
     const holder = await open(url);
@@ -433,7 +436,7 @@ describe('a holder', () => {
 });
 
 describe('the end of a socket', () => {
-  test('by expiry waits for the turn under way, and no speech begins another', async () => {
+  test('by expiry waits for the running turn, and speech starts no other', async () => {
     const { url } = await issue({ expires_in: 4 });
     const detection = { type: 'server_vad', interrupt_response: false };
     const holder = await open(url);
@@ -471,7 +474,7 @@ describe('the end of a socket', () => {
     await eventually(async () => (provider.sockets[0]?.socket.readyState ?? 0) > 1);
   });
 
-  test('before its session is set leaves nothing behind', async () => {
+  test('before its session is set leaves nothing open', async () => {
     const { url } = await issue({ concurrent_calls: 1 });
     provider.change = (event) => (event.type === 'session.updated' ? undefined : event);
     const holder = await open(url);
@@ -487,7 +490,7 @@ describe('the end of a socket', () => {
   });
 });
 
-test('a gateway that stops lets the turn end, and begins none for a speech', async () => {
+test('a stopping gateway lets the turn end, and speech starts no other', async () => {
   const own = await startStack({ providers: { openai: { base_url: provider.url } } });
   try {
     const asked = { provider: 'openai', path: '/v1/realtime', client_api_key: 'sk-real', sockets: true };

@@ -25,7 +25,7 @@ const ASK = { provider: 'openai', path: '/v1/realtime', client_api_key: 'sk-real
 const issue = (more: object = {}) => stack.issue({ ...ASK, sockets: true, ...more });
 const HOLD = 32_768 * 32 + 4_096 * 64;
 
-test('a turn with output and no input is charged its hold, and the operator finds its doubt in the log', async () => {
+test('a turn with output and no input is charged its hold, and the log shows the contradiction', async () => {
   provider.run = ({ end }) => end('completed', usageOf(0, 5));
   const { url, grant_id } = await issue({ cost_limit: 2_000_000 });
   const holder = await openSocket(`${url}?model=gpt-realtime`);
@@ -59,7 +59,7 @@ describe('an event', () => {
     holder.socket.close();
   });
 
-  test('of Responses that is no JSON is refused as an event', async () => {
+  test('of Responses that is not JSON is refused as an event', async () => {
     const { url } = await issue({ path: '/v1/responses' });
     const holder = await openSocket(url);
     for (const event of ['hello', '{"type":"response.create","input":}']) {
@@ -71,7 +71,7 @@ describe('an event', () => {
     holder.socket.close();
   });
 
-  test('whose money is too little gets the least limit', async () => {
+  test('with too little money gets the minimum limit', async () => {
     const { url } = await issue({ cost_limit: 1_000 });
     const holder = await openSocket(`${url}?model=gpt-realtime`);
     holder.send({ type: 'response.create', response: { max_output_tokens: 1_000 } });
@@ -95,7 +95,7 @@ test.each([
   expect((refused as RefusedHandshake).body).toContain(reason);
 });
 
-test('a path that is a socket alone is named as one by the issuer and to a POST', async () => {
+test('a path that serves only sockets is described as one by the issuer and in the answer to a POST', async () => {
   await expect(stack.issue(ASK)).rejects.toThrow('is opened as a socket alone: add \\"sockets\\": true');
   const { url } = await issue();
   const answer = await fetch(url, { method: 'POST', body: '{}' });

@@ -86,7 +86,7 @@ describe('a turn', () => {
     await holder.closed;
   });
 
-  test('is held at its dearest before it is sent on, and nothing is held between turns', async () => {
+  test('is held at its highest price before it is sent, and nothing is held between turns', async () => {
     const { url } = await issue(LIMIT);
     const responses: Response[] = [];
     provider.run = (response) => void responses.push(response);
@@ -103,7 +103,7 @@ describe('a turn', () => {
     holder.socket.close();
   });
 
-  test('without a bound of its own has that of its session, and gets one under a limit', async () => {
+  test("without its own bound uses its session's, and gets one under a limit", async () => {
     const holder = await open((await issue(LIMIT)).url);
     await turn(holder);
     holder.send({ type: 'session.update', session: { type: 'realtime', max_output_tokens: 200 } });
@@ -113,7 +113,7 @@ describe('a turn', () => {
     holder.socket.close();
   });
 
-  test('without a limit has a row with the cost of its usage, whose sound and cached tokens have their own rates', async () => {
+  test('without a limit has a row with the cost of its usage, and audio and cached tokens have their own rates', async () => {
     const { url, grant_id } = await issue();
     const usage = usageOf(1_200, 300, {
       input_token_details: {
@@ -134,7 +134,7 @@ describe('a turn', () => {
     holder.socket.close();
   });
 
-  test('with a tool goes on with the output that its holder adds', async () => {
+  test('with a tool continues with the output that its holder adds', async () => {
     const { url } = await issue(LIMIT);
     const holder = await open(url);
     const tools = [{ type: 'function', name: 'f', parameters: {} }];
@@ -180,7 +180,7 @@ describe('a turn', () => {
     holder.socket.close();
   });
 
-  test('in a conversation that has one under way is refused', async () => {
+  test('in a conversation with a running turn is refused', async () => {
     const { url } = await issue(LIMIT);
     provider.run = () => {};
     const holder = await open(url);
@@ -193,7 +193,7 @@ describe('a turn', () => {
     holder.socket.close();
   });
 
-  test('that the API refuses costs nothing, and its error names the event as its holder did', async () => {
+  test('that the API refuses costs nothing, and its error has the event id of its holder', async () => {
     const { url } = await issue(LIMIT);
     const holder = await open(url);
     await holder.next('session.updated');
@@ -227,7 +227,7 @@ beforeAll(() => {
 describe('speech', () => {
   const speak = { type: 'input_audio_buffer.append', audio: SPEECH };
 
-  test('is answered by a turn that the gateway begins after its hold, and never by the API itself', async () => {
+  test('is answered by a turn that the gateway starts after its hold, and never by the API itself', async () => {
     const { url, grant_id } = await issue(LIMIT);
     const holder = await open(url);
     for (let i = 0; i < 2; i++) {
@@ -254,7 +254,7 @@ describe('speech', () => {
     holder.socket.close();
   });
 
-  test('that interrupts nothing is answered once the response under way has ended', async () => {
+  test('that interrupts nothing is answered once the running response has ended', async () => {
     const { url } = await issue(LIMIT);
     const detection = { type: 'server_vad', interrupt_response: false };
     const holder = await open(url);
@@ -291,7 +291,7 @@ describe('speech', () => {
     holder.socket.close();
   });
 
-  test('for which no money is left gets an error event, and the socket is closed', async () => {
+  test('that no money can pay gets an error event, and the socket is closed', async () => {
     const { url } = await issue({ max_uses: 1 });
     const holder = await open(url);
     await turn(holder);
@@ -384,7 +384,7 @@ describe('a session', () => {
     holder.socket.close();
   });
 
-  test('with a config that no session can have is refused where its URL is issued, or by a pattern in its handshake', async () => {
+  test('with a config that no session can have is refused at issuing, or for a pattern at its handshake', async () => {
     const config = { tools: [{ type: 'mcp', server_url: 'https://x' }] };
     await expect(issue({ config })).rejects.toThrow('config.tools: session.tools[0]: the API calls remote');
     const { url } = await issue({ config, path: ['/v1/responses', '/v1/*'] });
@@ -395,7 +395,7 @@ describe('a session', () => {
     expect(provider.sockets).toHaveLength(0);
   });
 
-  test('is opened by no POST, which would open one that passes by the gateway', async () => {
+  test('cannot be opened by a POST, which would bypass the gateway', async () => {
     const { url } = await issue();
     const answer = await fetch(url, {
       method: 'POST',
@@ -541,7 +541,7 @@ describe('an event', () => {
     holder.socket.close();
   });
 
-  test('of sound passes byte for byte, and the key of the provider is masked in what comes back', async () => {
+  test("of audio passes byte for byte, and the provider's key is masked in answers", async () => {
     const holder = await open((await issue(LIMIT)).url);
     await holder.next('session.updated');
     const text = `{ "type":"input_audio_buffer.append",\t"audio":"${SILENCE}" }`;

@@ -30,7 +30,7 @@ describe.skipIf(!hasRedisServer).each(PROTOCOLS)(TITLE, (protocol) => {
 
   const ASK = { ...protocol.asked, client_api_key: 'sk-real' };
 
-  test('running turns end, new ones are refused as unavailable, and the sockets serve again with the books of the ledger', async () => {
+  test("running turns end, new ones are refused as unavailable, and the sockets serve again with the ledger's figures", async () => {
     const spent = await protocol.open((await stack.issue({ ...ASK, max_uses: 1 })).url);
     expect(await turn(protocol, spent)).toBe('done');
     await stack.issuer.ledger.drainAll();

@@ -21,7 +21,7 @@ const ENV = { SHUTDOWN_DRAIN_SECONDS: '10', MAX_SOCKETS_PER_URL: String(SOCKETS)
 type Holder = { readonly protocol: Protocol; readonly url: string; socket: HolderSocket };
 
 describe.each(balancers)('two gateway processes behind %s', (name, program) => {
-  describe.skipIf(program === undefined)('that are restarted one after the other', () => {
+  describe.skipIf(program === undefined)('that restart one after the other', () => {
     let provider: BothProvider;
     let stack: Stack;
     let gateways: GatewayProcess[];
@@ -81,7 +81,7 @@ describe.each(balancers)('two gateway processes behind %s', (name, program) => {
       holder.socket = await openIn(holder.protocol, holder.url);
     }
 
-    test(`lose no turn of ${SOCKETS} sockets, and each socket is open again`, {
+    test(`lose no turn of ${SOCKETS} sockets, and each socket opens again`, {
       timeout: 300_000,
     }, async () => {
       const urls = await Promise.all(PROTOCOLS.map(issue));

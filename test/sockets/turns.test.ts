@@ -40,7 +40,7 @@ const rowsOf = async (grantId: string) => {
 };
 
 describe('a turn is a call', () => {
-  test('a socket has turns, each with a use, a charge and a row', async () => {
+  test('a socket runs turns, each with a use, a charge and a row', async () => {
     const { url, grant_id } = await issue({ max_uses: 5, cost_limit: 100_000 });
     const holder = await openSocket(url);
     expect(holder.headers['x-presign-request-id']).toMatch(/^[\da-f-]{36}$/);
@@ -70,7 +70,7 @@ describe('a turn is a call', () => {
 
 const SOUND = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } };
 
-test('a turn calls a tool of its holder, and the next one brings what the tool returned', async () => {
+test("a turn calls a tool of its holder, and the next turn contains the tool's output", async () => {
   const call = { type: 'function_call', id: 'f1', call_id: 'c1', name: 'weather', arguments: '{}' };
   provider.serve = (event, { socket }) => {
     for (const each of eventsOf(event)) {
@@ -121,7 +121,7 @@ describe('the handshake', () => {
     holder.socket.close();
   });
 
-  test("the holder's credentials are removed, and the gateway's is put in", async () => {
+  test("the holder's credentials are removed, and the gateway's is added", async () => {
     const url = await urlOf();
     const headers = {
       authorization: 'Bearer sk-holder',
@@ -157,7 +157,7 @@ describe('the handshake', () => {
     expect(refused).toMatchObject({ status: 426, code: 'sockets_not_allowed' });
   });
 
-  test('a forged token, a spent URL and a URL without uses are refused by HTTP', async () => {
+  test('a forged token, a spent URL and a URL without uses are refused over HTTP', async () => {
     const url = await urlOf({ max_uses: 1 });
     expect(await refusedBy(url.replace('v4.public.', 'v4.public.A'))).toMatchObject({ status: 401 });
     const holder = await openSocket(url);
@@ -166,7 +166,7 @@ describe('the handshake', () => {
     expect(await refusedBy(url)).toMatchObject({ status: 403, code: 'uses_exhausted' });
   });
 
-  test("an upstream's refusal passes with its status, without the key that it quotes", async () => {
+  test("an upstream's refusal passes with its status, and without the key that it quotes", async () => {
     const url = await urlOf();
     provider.refuse = ({ headers }) => ({
       status: 401,
@@ -178,7 +178,7 @@ describe('the handshake', () => {
     expect(refused?.body).not.toContain('sk-real');
   });
 
-  test('a URL that no socket can serve is not issued', async () => {
+  test('a URL that no socket can use is not issued', async () => {
     for (const [more, param] of [
       [{ path: '/v1/chat/completions' }, 'sockets'],
       [{ provider: 'anthropic', path: '/v1/messages' }, 'sockets'],
@@ -197,14 +197,14 @@ describe('the handshake', () => {
     }
   });
 
-  test('the token names sockets, and `sockets: false` is as if it were left out', async () => {
+  test('the token names sockets, and `sockets: false` means omitted', async () => {
     expect((await issue()).claims.crt).toEqual(['sockets']);
     expect((await issue({ sockets: false })).claims).not.toHaveProperty('crt');
   });
 });
 
 describe('an event', () => {
-  test('is judged and changed as a body is, and its envelope stays', async () => {
+  test('is judged and changed like a body, and its envelope is unchanged', async () => {
     const url = await urlOf({
       config: { model: 'gpt-4.1-nano', max_output_tokens: 30 },
       cost_limit: 100_000,
@@ -257,7 +257,7 @@ describe('an event', () => {
     ['an array', {}, '[]', 'unsupported_media_type'],
     ['bytes', {}, Buffer.from('{}'), 'unsupported_media_type'],
   ])(
-    'with %s is refused by an error event, costs nothing, and the socket stays open',
+    'with %s is refused with an error event, costs nothing, and the socket stays open',
     async (_what, more, event, code) => {
       const url = await urlOf(more);
       const holder = await openSocket(url);
@@ -296,7 +296,7 @@ describe('an event', () => {
 });
 
 describe('lanes', () => {
-  test('each stream has one turn at a time, and streams run side by side', async () => {
+  test('each stream runs one turn at a time, and streams run in parallel', async () => {
     const url = await urlOf({ cost_limit: 1_000_000, max_uses: 10 });
     const pending: (() => void)[] = [];
     provider.serve = (event, { socket }) => {

@@ -71,7 +71,7 @@ async function settledFigure(read: () => number): Promise<number> {
 }
 
 describe('a holder that does not read', () => {
-  test('keeps its provider waiting, and loses nothing once it reads on', async () => {
+  test('pauses its provider, and loses nothing when it reads again', async () => {
     const { url, grant_id } = await issue({ cost_limit: 100_000 });
     const { holder, upstream } = await openBoth(url);
     provider.serve = pour(100);
@@ -106,7 +106,7 @@ describe('a provider that does not read', () => {
   const TURNS = 30;
   const turn = (i: number) => ({ ...CREATE, stream_id: `s${i}`, input: 'x'.repeat(900_000) });
 
-  test('keeps its holder waiting, and gets all turns once it reads on', async () => {
+  test('pauses its holder, and gets all turns when it reads again', async () => {
     const { url } = await issue();
     const { holder, upstream } = await openBoth(url);
     upstream.pause();

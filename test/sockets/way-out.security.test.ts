@@ -59,14 +59,14 @@ const refusalOf = (url: string) =>
     (error: RefusedHandshake) => error,
   );
 
-test("a socket goes to a provider with a certificate of the company's own authority", async () => {
+test('a socket reaches a provider with a certificate of a private authority', async () => {
   const holder = await openSocket(await urlAt('company', trusting.url));
   expect(codeOf(await holder.turn())).toBe('response.completed');
   expect(providers.company.sockets.at(-1)?.request.headers.authorization).toBe('Bearer sk-marked');
   holder.socket.close();
 });
 
-test('a certificate that does not hold refuses the handshake, and no key leaves', async () => {
+test('an invalid certificate refuses the handshake, and no key is sent', async () => {
   for (const [provider, gateway] of [
     ['other-name', trusting.url],
     ['other-name', tunnelling.url],
@@ -80,7 +80,7 @@ test('a certificate that does not hold refuses the handshake, and no key leaves'
   }
 });
 
-test('with HTTPS_PROXY a socket goes through a tunnel, whose login and target are all that the proxy sees', async () => {
+test('with HTTPS_PROXY a socket uses a tunnel, and the proxy sees only the login and the target', async () => {
   const holder = await openSocket(await urlAt('company', tunnelling.url));
   for (let i = 0; i < 2; i++) expect(codeOf(await holder.turn())).toBe('response.completed');
   const login = `Basic ${Buffer.from('gate:way!').toString('base64')}`;
@@ -92,7 +92,7 @@ test('with HTTPS_PROXY a socket goes through a tunnel, whose login and target ar
   holder.socket.close();
 });
 
-test('a proxy that does not reach the provider is a refused handshake', async () => {
+test('a proxy that cannot reach the provider refuses the handshake', async () => {
   const url = await urlAt('company', tunnelling.url);
   const { port } = new URL(providers.company.url);
   await providers.company.close();
@@ -100,7 +100,7 @@ test('a proxy that does not reach the provider is a refused handshake', async ()
   expect(proxy.tunnels.at(-1)?.to).toBe(`localhost:${port}`);
 });
 
-test('a gateway that calls only public addresses opens no socket at a private one', async () => {
+test('a gateway without private addresses opens no socket to one', async () => {
   const url = await urlAt('plain', guarded);
   const refused = await refusalOf(url);
   expect(refused).toMatchObject({ status: 502, code: 'upstream_unreachable' });

@@ -58,7 +58,7 @@ const rowsOf = (url: string, count: number) =>
   });
 
 describe('the headers of an answer', () => {
-  test('state the cost, the money left and the uses left, and nothing that is not limited', async () => {
+  test('state the cost, the money left and the uses left, and omit what is not limited', async () => {
     answer = answering(200, WHOLE);
     const both = await post(await issue({ cost_limit: 1_000, max_uses: 3 }), body());
     expect(own(both.headers)).toEqual({
@@ -71,7 +71,7 @@ describe('the headers of an answer', () => {
     expect(own((await post(await issue({}), body())).headers)).toEqual({});
   });
 
-  test('of a stream state the figures that are known before it begins', async () => {
+  test('of a stream state the figures known before it begins', async () => {
     const stream = `data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
     answer = answering(200, stream, 'text/event-stream');
     const url = await issue({ cost_limit: 1_000, max_uses: 3 });
@@ -81,7 +81,7 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: COST });
   });
 
-  test('begin with the whitespace that a slow answer begins with, and the end waits for its charge', async () => {
+  test('begin a slow answer with whitespace, and the end waits for its charge', async () => {
     const url = await issue({ cost_limit: 1_000 });
     let work = () => {};
     let end = () => {};
@@ -104,7 +104,7 @@ describe('the headers of an answer', () => {
     expect((await statusOf(url)).spent).toBe(COST);
   });
 
-  test('of an error state that it cost nothing, and of a refused call that its use is back', async () => {
+  test('of an error state that it cost nothing, and of a refused call that its use is returned', async () => {
     const url = await issue({ cost_limit: 1_000, max_uses: 3 });
     answer = answering(400, '{"error":{"message":"no"}}');
     expect(own((await post(url, body())).headers)).toEqual({
@@ -120,7 +120,7 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: 0, held: 0 });
   });
 
-  test('of an error that an intermediary made state the hold, which is charged', async () => {
+  test('of an error from an intermediary state the hold, which is charged', async () => {
     answer = answering(502, '<h1>Bad Gateway</h1>', 'text/html');
     const url = await issue({ cost_limit: 1_000 });
     const cost = Number((await post(url, body())).headers['x-presign-cost']);
@@ -142,7 +142,7 @@ describe('the headers of an answer', () => {
 });
 
 describe('GET on a URL without a path', () => {
-  test('returns limits, used, spent and held while a call is under way', async () => {
+  test('returns limits, used, spent and held amounts during a call', async () => {
     let finish = () => {};
     const asked = new Promise<void>((resolve) => {
       answer = async (_seen, response) => {
@@ -172,7 +172,7 @@ describe('GET on a URL without a path', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: COST, held: 0 });
   });
 
-  test('is not for caches, costs no use and nothing in the ledger', async () => {
+  test('is not cacheable, costs no use and writes nothing to the ledger', async () => {
     answer = answering(200, WHOLE);
     const url = await issue({ max_uses: 1 });
     const [base = ''] = url.split('/v1/');
@@ -186,7 +186,7 @@ describe('GET on a URL without a path', () => {
 });
 
 describe('without a cost limit', () => {
-  test('what is metered is recorded with its cost, streamed and not', async () => {
+  test('metered usage is recorded with its cost, streamed or not', async () => {
     const url = await issue({});
     answer = answering(200, WHOLE);
     await post(url, body());
@@ -246,7 +246,7 @@ describe('without a cost limit', () => {
     expect(await send(text)).toBe(text);
   });
 
-  test('a stream whose usage must be asked for has that added, and nothing else', async () => {
+  test('a stream whose usage must be requested gets that field added, and nothing else', async () => {
     answer = answering(200, 'data: [DONE]\n\n', 'text/event-stream');
     const sent = await send('{"model":"priced", "stream":true, "n":1, "max_tokens":5}');
     expect(JSON.parse(sent ?? '')).toEqual({

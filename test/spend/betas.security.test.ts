@@ -125,7 +125,7 @@ const COSTLY = 'context-1m-2025-08-07';
 const NEW = 'new-2026-12-01';
 
 test.each(PLACES)(
-  '%s: betas pass under a limit if all that they allow is known',
+  '%s: betas pass under a limit if everything they allow is known',
   async (_what, _, to, ask) => {
     const { status, sent } = await call(to, ask(HARMLESS), LIMITED);
     expect([status, sent.length]).toEqual([200, 1]);
@@ -140,7 +140,7 @@ const REFUSED = [
   [NEW, { tokens_per_minute: 100_000 }, 'tokens_unbounded'],
 ] as const;
 
-test.each(PLACES)('%s: any other beta is refused by its name under a limit', async (_what, name, to, ask) => {
+test.each(PLACES)('%s: any other beta is refused by name under a limit', async (_what, name, to, ask) => {
   for (const [beta, limits, code] of REFUSED) {
     const { status, code: said, text, sent } = await call(to, ask([...HARMLESS, beta]), limits);
     expect([status, said, sent.length]).toEqual([422, code, 0]);

@@ -68,7 +68,7 @@ describe('a prompt whose bytes cost more than the limit, and whose tokens cost l
     expect((await statusOf(url)).spent).toBe(exact(body()) + 10);
   });
 
-  test('keeps its output bound where the count leaves room for it', async () => {
+  test('keeps its output bound if the count leaves room for it', async () => {
     const url = await issue({ cost_limit: Buffer.byteLength(PROMPT) });
     const { status, headers } = await post(url, body({ max_tokens: 5_000 }));
     expect(status).toBe(200);
@@ -77,7 +77,7 @@ describe('a prompt whose bytes cost more than the limit, and whose tokens cost l
     expect(sent.max_completion_tokens).toBe(5_000);
   });
 
-  test('has its output bound lowered where the count leaves less room', async () => {
+  test('has its output bound lowered if the count leaves less room', async () => {
     const url = await issue({ cost_limit: 12_000 });
     const { status, headers } = await post(url, body({ max_tokens: 5_000 }));
     expect(status).toBe(200);
@@ -96,7 +96,7 @@ describe('a prompt whose bytes cost more than the limit, and whose tokens cost l
     expect(sent.temperature).toBe(0);
   });
 
-  test('is refused when its tokens cost too much, too, with the amount that its tokens need', async () => {
+  test('is refused when its tokens also cost too much, with the amount that its tokens need', async () => {
     const answer = await post(await issue({ cost_limit: 10_000 }), body());
     expect(answer.status).toBe(402);
     expect(errorOf(answer).code).toBe('cost_limit_too_low');
@@ -134,7 +134,7 @@ test('a call that fits by its bytes is held by its bytes', async () => {
   expect((await answer).status).toBe(200);
 });
 
-test('200 counted calls over two gateways never take settled and held above the limit, and spend 98 % of it', async () => {
+test('200 counted calls over two gateways never put settled plus held money above the limit, and spend 98 % of it', async () => {
   const each = exact(body()) + 10;
   const limit = 100 * each;
   const url = await issue({ cost_limit: limit, max_uses: 1_000_000 });
@@ -154,7 +154,7 @@ test('200 counted calls over two gateways never take settled and held above the 
   expect((await statusOf(url)).spent).toBeGreaterThanOrEqual(0.98 * limit);
 });
 
-test('usage above a count returns its model to bytes, and never takes the budget above its limit', async () => {
+test('usage above a count makes its model count by bytes again, and never puts the budget above its limit', async () => {
   const url = await issue({ cost_limit: 12_000 });
   reported = (call) => exact(call) + 1_000;
   const call = body({ model: 'gpt-4.1' });

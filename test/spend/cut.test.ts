@@ -99,7 +99,7 @@ describe.each(RECORDED)('$name', (shape) => {
     recorded = shape;
   });
 
-  test(`a holder who leaves after any of the stream's ${size} bytes pays what the call cost`, async () => {
+  test(`a holder who disconnects after any of the stream's ${size} bytes pays the cost of the call`, async () => {
     const url = await spending.issue(shape);
     await eachOf(cuts, WIDTH, (k) => {
       const model = modelOf('left', k);

@@ -76,7 +76,7 @@ test('its bytes are held', async () => {
   expect(answer.headers.get('x-presign-code')).toBe('cost_limit_too_low');
 });
 
-test('the issuer takes it in a config, and refuses others', async () => {
+test('the issuer accepts it in a config, and refuses others', async () => {
   const ask = { path: '/v1/chat/completions', client_api_key: 'sk', cost_limit: 2_000_000 };
   const presign = async (provider: string, config: object) =>
     (await stack.presign({ ...ask, provider, config })).status;

@@ -71,7 +71,7 @@ async function call([provider, path, model]: (typeof CASES)[number], asked: Limi
 }
 const LIMITED = { cost_limit: 5_000_000 };
 
-describe.each(CASES)('%s states more than the hold of a call', (...vendor) => {
+describe.each(CASES)('%s states a cost above the hold of a call', (...vendor) => {
   const refused = { status: 422, error: { code: 'price_unknown', param: 'model' } };
 
   test.each([false, true])(
@@ -117,7 +117,7 @@ async function newVirtualKey(apiKey: string): Promise<{ virtual_key: string }> {
   return { virtual_key: (JSON.parse(made.text) as { id: string }).id };
 }
 
-test('a usage beyond its bound is an overrun that disproves no price', async () => {
+test('a usage beyond its bound is an overrun that does not invalidate a price', async () => {
   const { apiKey } = await newAccount();
   const vendor = CASES[0] ?? expect.fail();
   tokens = 1_000_000;
