@@ -78,7 +78,7 @@ test('a small body that nests deeply is planned by a worker, and sent as its con
   expect(sent).toEqual({ ...BODY, metadata, temperature: 0.5 });
 });
 
-describe('a body that readers may differ on, or that is dear to read, is refused and never sent', () => {
+describe('a body that is ambiguous, or expensive to parse, is refused and never sent', () => {
   const text = JSON.stringify(BODY);
   test.each<[string, string | Buffer, number, Record<string, string>?]>([
     ['the model twice', text.replace('{', '{"model":"dear",'), 400],
@@ -119,7 +119,7 @@ describe('a body that readers may differ on, or that is dear to read, is refused
   });
 });
 
-describe('what would have the provider read another call than was judged does not reach it', () => {
+describe('an input that could make the provider read a different call is not sent', () => {
   test.each(['text/plain', 'application/json; charset=utf-7', 'application/x-www-form-urlencoded'])(
     'as %s the body is sent as the JSON it is',
     async (contentType) => {
@@ -132,7 +132,7 @@ describe('what would have the provider read another call than was judged does no
     },
   );
 
-  test('requests for parts of an answer, which could leave usage out', async () => {
+  test('range requests, which could omit the usage', async () => {
     const url = `${await issue()}?fields=choices&%24fields=usage&Fields=usage&x=1`;
     const headers = { 'x-goog-fieldmask': 'choices' };
     expect((await send(url, undefined, headers)).status).toBe(200);
@@ -140,7 +140,7 @@ describe('what would have the provider read another call than was judged does no
     for (const name of Object.keys(headers)) expect(upstream.seen[0]?.headers[name]).toBeUndefined();
   });
 
-  test("a model in another's words has no price", async () => {
+  test('a model named in an unknown spelling has no price', async () => {
     const url = await issue();
     for (const model of ['Priced', ' priced', 'models/priced', 'priced\u0000', 'p'.repeat(10_000_000)])
       expect((await send(url, JSON.stringify({ ...BODY, model }))).status).toBe(422);
@@ -160,7 +160,7 @@ const sized = (text: string, head = HEAD) =>
   `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 const withUsage = (more: object) => sized(JSON.stringify({ choices: [], usage: { ...usage, ...more } }));
 
-describe('however a provider answers, the gateway lives, and a cost that is not known is the hold', () => {
+describe('for any answer of a provider, the gateway survives, and an unknown cost is the hold', () => {
   let hold = 0;
   beforeAll(async () => {
     answer = OK;
@@ -234,7 +234,7 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
     expect((await send(url)).headers.get('x-presign-cost')).toBe(String(COST));
   });
 
-  test('usage beyond what numbers can hold is the hold, and keeps the ledger from nothing', async () => {
+  test('usage beyond exact numbers is charged the hold, and does not block the ledger', async () => {
     const huge = Number.MAX_SAFE_INTEGER;
     answer = bare(withUsage({ prompt_tokens: huge, completion_tokens: huge, total_tokens: null }));
     const url = await issue();
@@ -250,7 +250,7 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
   });
 });
 
-describe('a holder who leaves', () => {
+describe('a holder who disconnects', () => {
   const open = async (url: string, bytes: string) => {
     const { origin, pathname } = new URL(url);
     const socket = await openSocket(origin);
@@ -272,7 +272,7 @@ describe('a holder who leaves', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, held: 0 });
   });
 
-  test('after the body, or within the answer, pays for each call that was made', async () => {
+  test('after the body, or within the answer, pays for each call made', async () => {
     const url = await issue();
     (await open(url, framed)).destroy();
     const cut = await open(url, framed);
@@ -296,7 +296,7 @@ describe('a holder who leaves', () => {
     expect(upstream.seen.length).toBeGreaterThanOrEqual(2);
   });
 
-  test('and sends two calls in one write is charged for both', async () => {
+  test('after sending two calls in one write is charged for both', async () => {
     const url = await issue();
     const { pathname } = new URL(url);
     const socket = await open(url, `${framed}POST ${pathname} HTTP/1.1\r\nHost: x\r\n${framed}`);
@@ -306,7 +306,7 @@ describe('a holder who leaves', () => {
   });
 });
 
-test('many calls at once never spend more than the limit, whatever their answers say', async () => {
+test('many simultaneous calls never spend more than the limit, whatever their answers say', async () => {
   const limit = 1_000;
   const url = await issue({ cost_limit: limit });
   let turn = 0;

@@ -47,7 +47,7 @@ const cat = {
   size: '1024x1024',
 } as const;
 
-test('pictures of 24 MB reach the SDK unchanged, and cost what the usage behind them says', async () => {
+test('images of 24 MB reach the SDK unchanged, and cost the usage stated after them', async () => {
   const b64_json = Buffer.alloc(9 * 1024 * 1024, 'picture').toString('base64');
   answer = json({ created: 1, data: [{ b64_json }, { b64_json }], usage: USAGE });
   const base = await issue();
@@ -65,7 +65,7 @@ test('an answer without usage costs its hold', async () => {
   expect(await moneyOf(base)).toMatchObject({ spent: cost, held: 0 });
 });
 
-test('a streamed picture costs the usage of its last event', async () => {
+test('a streamed image costs the usage of its last event', async () => {
   const event = (type: string, more: object) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, b64_json: 'A'.repeat(1_000_000), ...more })}\n\n`;
   answer = (_seen, response) => {
@@ -81,7 +81,7 @@ test('a streamed picture costs the usage of its last event', async () => {
   expect(await moneyOf(base)).toMatchObject({ spent: COST, held: 0 });
 });
 
-test('speech is played while the provider still speaks, and costs its characters', async () => {
+test('speech is played while the provider still sends it, and costs its characters', async () => {
   let speakOn = () => {};
   const more = new Promise<void>((resolve) => {
     speakOn = resolve;
@@ -119,7 +119,7 @@ test.each([
   expect(error).toMatchObject({ status: 422, code: 'cost_unbounded', param });
 });
 
-test('a voice that is priced by tokens has no bound', async () => {
+test('a voice priced by tokens has no bound', async () => {
   const said = { model: 'gpt-4o-mini-tts', voice: 'alloy', input: 'Hello!' };
   const before = upstream.seen.length;
   const error = await clientOf(await issue())
@@ -130,7 +130,7 @@ test('a voice that is priced by tokens has no bound', async () => {
   expect(upstream.seen).toHaveLength(before);
 });
 
-test('edits are multipart, so they are 415 under a limit and pass without one', async () => {
+test('edits are multipart, so they get 415 under a limit and pass without one', async () => {
   const image = await toFile(Buffer.from('png'), 'cat.png', { type: 'image/png' });
   const edit = async (base: string) =>
     clientOf(base).images.edit({ model: 'gpt-image-1', image, prompt: 'a' });

@@ -12,7 +12,7 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
     run = await concurrentCalls(1_000, 20_261_121);
   }, 120_000);
 
-  test('at no sampled moment are settled and held above the limit', () => {
+  test('settled and held money never exceeds the limit at a sampled moment', () => {
     const { samples, limit } = run;
     expect(samples.over).toBe(0);
     expect(samples.most).toBeLessThanOrEqual(limit);
@@ -37,7 +37,7 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
     expect(reckoning.ledgerMicrousd).toBe(settledMicrousd);
   });
 
-  test('what an answer says that it cost is what the provider wrote down', () => {
+  test("the cost in an answer equals the cost in the provider's books", () => {
     const told = run.outcomes.filter(({ cost }) => cost !== undefined);
     const answered = told.filter(({ model }) => run.billed.get(model)?.fate === 'answer');
     expect(answered.length).toBeGreaterThan(20);
@@ -57,13 +57,13 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
     expect(reckoning.uses).toBe(used);
   });
 
-  test('no call ends otherwise than the provider or the limit has it', () => {
+  test('every call ends as the provider or the limit decides', () => {
     const known = [200, 0, 402, 400, 429, 500, 502];
     expect(run.outcomes.filter(({ status }) => !known.includes(status))).toEqual([]);
   });
 });
 
-test('a free call passes under a limit, and costs nothing of it', async () => {
+test('a free call passes under a limit, and costs nothing', async () => {
   const upstream = await startUpstream((_seen, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"results":[{"flagged":false}]}');
   });
@@ -119,7 +119,7 @@ test('while money is only held a refusal says when to retry, and the retry passe
   }
 });
 
-test('the longer calls take at a gateway, the later a refusal says to retry', async () => {
+test('the longer calls take at a gateway, the later its refusals say to retry', async () => {
   const held: (() => void)[] = [];
   const usage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };
   const upstream = await startUpstream((_seen, response) => {

@@ -79,7 +79,7 @@ const heldOf = (url: string, holds: (held: number) => boolean) =>
 const next = () => eventually(async () => waiting.shift());
 
 describe('a stream that states its input at its start', () => {
-  test('holds the price of that input and of its output bound from then on, and is charged its usage', async () => {
+  test('lowers its hold to the price of that input and of its output bound, and is charged its usage', async () => {
     const url = await issue(15_000);
     const sampler = startSampler(stack.redis, await refOf(stack.db, url));
     const answer = post(url, body());
@@ -93,7 +93,7 @@ describe('a stream that states its input at its start', () => {
     expect(sampler.samples.over).toBe(0);
   });
 
-  test('leaves room for another call that its bytes left no room for', async () => {
+  test('leaves room for a call that did not fit before', async () => {
     const url = await issue(15_000);
     const first = post(url, body());
     const end = await next();
@@ -155,7 +155,7 @@ describe.each(STREAMS)(
       return { url, answer, end };
     };
 
-    test('is charged its usage, and its URL lives on', async () => {
+    test('is charged its usage, and its URL stays valid', async () => {
       const { url, answer, end } = await start();
       end('whole');
       expect((await answer).status).toBe(200);

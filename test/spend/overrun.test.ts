@@ -102,7 +102,7 @@ describe.each([false, true])('a provider that reports more than its bound (strea
     ]);
   });
 
-  test('keeps the grant ended when Redis has forgotten everything', async () => {
+  test('keeps the grant ended after Redis has lost everything', async () => {
     await rowOf(url);
     await flush(stack.redis);
     const ended = await eventually(async () => {
@@ -114,7 +114,7 @@ describe.each([false, true])('a provider that reports more than its bound (strea
   });
 });
 
-test('without a cost limit there is no bound to overrun: the whole cost is recorded, the grant goes on', async () => {
+test('without a cost limit there is no bound to exceed: the whole cost is recorded, and the grant stays valid', async () => {
   const url = await issue({ max_uses: 5 });
   expect((await post(url, body(false))).status).toBe(200);
   expect(await rowOf(url)).toMatchObject({ costMicrousd: COST, overrunMicrousd: 0 });

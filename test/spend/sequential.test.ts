@@ -77,7 +77,7 @@ async function oneByOne(url: string, call: () => Promise<unknown>): Promise<void
 }
 
 test.each([true, false])(
-  'the OpenAI SDK, one call after another (streamed: %s), never meets its own hold',
+  'the OpenAI SDK, one call after another (streamed: %s), is never refused because of its own hold',
   async (stream) => {
     const path = '/v1/chat/completions';
     const url = await issue('openai', path);
@@ -87,7 +87,7 @@ test.each([true, false])(
 );
 
 test.each([true, false])(
-  'the Anthropic SDK, one call after another (streamed: %s), never meets its own hold',
+  'the Anthropic SDK, one call after another (streamed: %s), is never refused because of its own hold',
   async (stream) => {
     const path = '/v1/messages';
     const url = await issue('anthropic', path);
@@ -109,7 +109,7 @@ test.each([true, false])(
   },
 );
 
-test('ten calls at once meet each other: the limit has room for one hold', async () => {
+test('of ten simultaneous calls one passes at a time: the limit has room for one hold', async () => {
   const url = await issue('openai', '/v1/chat/completions');
   const call = () =>
     fetch(url, {

@@ -114,7 +114,7 @@ async function settledOf(user: string) {
 }
 
 describe('a budget of money that 20 URLs share', () => {
-  test('is never passed by calls at once over two gateways, and the ledger has what the window has', async () => {
+  test('is never exceeded by simultaneous calls over two gateways, and the ledger equals the window', async () => {
     const limit = 50_000;
     const { id, urls } = await budgetOf('crowd', { cost_limit: limit, window: 'day' });
     const all = () =>
@@ -148,7 +148,7 @@ describe('a budget of money that 20 URLs share', () => {
     expect(live).toMatchObject({ used: passed, settledMicrousd: settled.cost, heldMicrousd: 0 });
   });
 
-  test('is not passed in any window while windows change under calls, and each call is in one', async () => {
+  test('is not exceeded in any window while windows change during calls, and each call is in one window', async () => {
     const limit = 6_000;
     const anchor = Math.floor(Date.now() / 1000) + WINDOW_BEGINS_SECONDS;
     const { id, urls } = await budgetOf('roller', { cost_limit: limit, window: 'hour', anchor });
@@ -178,7 +178,7 @@ describe('a budget of money that 20 URLs share', () => {
     expect(windows.reduce((sum, { settledMicrousd }) => sum + settledMicrousd, 0)).toBe(settled.cost);
   });
 
-  test('has a call in the window in which it began, if it ends in the next one', async () => {
+  test('counts a call in the window in which it began, even if it ends in the next one', async () => {
     const anchor = Math.floor(Date.now() / 1000) + WINDOW_BEGINS_SECONDS;
     const { id, urls } = await budgetOf('late', { max_uses: 1, window: 'hour', anchor }, 2);
     const [url = '', other = ''] = urls;
@@ -196,7 +196,7 @@ describe('a budget of money that 20 URLs share', () => {
     expect((await windowsOf(id)).map(({ used }) => used)).toEqual([1, 1]);
   });
 
-  test('is charged in full for the calls of a gateway that is killed, and no more passes than it has', async () => {
+  test('is charged in full for the calls of a killed gateway, and never exceeded', async () => {
     // Room for the calls before, and for both calls of the process.
     const limit = 5_000;
     const { id, urls } = await budgetOf('killed', { cost_limit: limit, window: 'month' }, 4);
@@ -227,7 +227,7 @@ describe('a budget of money that 20 URLs share', () => {
   });
 });
 
-test('every URL that is issued after the answer draws on the budget, while others are being issued', async () => {
+test('a budget limits every URL that is issued after the answer, while others are being issued', async () => {
   let stopped = false;
   const fields = {
     provider: 'openai',

@@ -78,7 +78,7 @@ const codeOf = async (answer: Promise<Response>) => (await errorOf(await answer)
 const liveOf = async (id: string) => (await ask('GET', `/${id}`)).current?.live;
 
 describe('a budget of tokens', () => {
-  test('is never passed by calls at once over two gateways, and the ledger has what the window has', async () => {
+  test('is never exceeded by simultaneous calls over two gateways, and the ledger equals the window', async () => {
     const limit = 20_000;
     const { id, tokens } = await create('crowd', { tokens: limit, window: 'day' });
     expect(tokens).toBe(limit);
@@ -107,7 +107,7 @@ describe('a budget of tokens', () => {
     expect(passed * 500 + most).toBeGreaterThan(limit);
   });
 
-  test('that is hidden says that a budget refused, and none of its figures', async () => {
+  test('that is hidden is named in no refusal, which says only that a budget refused', async () => {
     const { id } = await create('refused', { name: 'secret', tokens: most + 100, visible: false });
     const url = await urlOf('refused');
     const waiting: ServerResponse[] = [];
@@ -145,7 +145,7 @@ describe('a budget of tokens', () => {
     });
   });
 
-  test('counts all that a call held where the provider reports no usage, and nothing where it refused', async () => {
+  test('counts the full hold of a call if the provider reports no usage, and nothing if it refused', async () => {
     const { id } = await create('silent', { tokens: 5_000 });
     const url = await urlOf('silent');
     answers = (response) => void response.writeHead(429).end('{"error": {"message": "slow down"}}');
@@ -171,7 +171,7 @@ describe('a budget of tokens', () => {
     expect(await errorOf(refused)).toMatchObject({ code: 'invalid_request', param: 'path' });
   });
 
-  test('that is set later counts what its window has used, and judges the next call on every gateway', async () => {
+  test('that is set later includes what its window has used, and judges the next call on every gateway', async () => {
     const { id, tokens } = await create('later', { max_uses: 99 });
     expect(tokens).toBeNull();
     const url = await urlOf('later');
@@ -189,7 +189,7 @@ describe('a budget of tokens', () => {
     for (const each of [url, onSecond(url)]) expect(await codeOf(call(each))).toBe('ok');
   });
 
-  test('of a template holds for each value, until the budget of one is changed', async () => {
+  test('from a template applies to each value, until the budget of one value is changed', async () => {
     const template = await ask('POST', '', { scope: { metadata: { team: '*' } }, tokens: most + 300 });
     const ofTeam = (team: string) => urlOf(`member-${team}`, { metadata: { team } });
     const [red, blue] = [await ofTeam('red'), await ofTeam('blue')];

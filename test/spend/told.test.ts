@@ -72,7 +72,7 @@ const named = (name: string): Recorded => {
 describe.each(RECORDED)('$name', (shape) => {
   const bytes = Buffer.from(shape.stream);
 
-  test('is metered wherever its chunks are cut, and every byte passes but what was not asked for', async () => {
+  test('is metered wherever its chunks are cut, and every byte passes except what the gateway requested', async () => {
     wire = {
       headers: { 'content-type': shape.contentType },
       pieces: (k) => [bytes.subarray(0, k), bytes.subarray(k)].filter((piece) => piece.length > 0),
@@ -103,7 +103,7 @@ const respelled: [string, (stream: string) => string][] = [
   ['no space after its colons', (stream) => stream.replaceAll('data: ', 'data:')],
 ];
 
-test.each(respelled)('events with %s are metered and pass as they are', async (_what, respell) => {
+test.each(respelled)('events with %s are metered and pass unchanged', async (_what, respell) => {
   for (const shape of events) {
     const { askedFor = '' } = shape;
     wire = plain(shape, respell(shape.stream));
@@ -119,7 +119,7 @@ test.each(respelled)('events with %s are metered and pass as they are', async (_
 test.each([
   ['CRLF', (stream: string) => stream.replaceAll('\n', '\r\n')],
   ['blank lines between', (stream: string) => `\n${stream.replaceAll('\n', '\n\n')}`],
-])('JSON lines with %s are metered and pass as they are', async (_what, respell) => {
+])('JSON lines with %s are metered and pass unchanged', async (_what, respell) => {
   const lines = named('Cohere chat v1');
   wire = plain(lines, respell(lines.stream));
   const { got, costs } = await answers(lines);
@@ -127,7 +127,7 @@ test.each([
   expect(got[0]?.bytes.toString()).toBe(respell(lines.stream));
 });
 
-test('a chat of Cohere v1 that was asked for as server-sent events is metered', async () => {
+test('a chat of Cohere v1 requested as server-sent events is metered', async () => {
   const { stream, ...lines } = named('Cohere chat v1');
   const events = stream.replaceAll('\n', '\n\n').replaceAll('{"is_finished"', 'data: {"is_finished"');
   wire = plain({ ...lines, stream: events, contentType: 'text/event-stream' });
@@ -140,7 +140,7 @@ test('a chat of Cohere v1 that was asked for as server-sent events is metered', 
   expect(spending.seen.at(-1)?.headers.accepts).toBe('text/event-stream');
 });
 
-test('a usage event that the holder asked for passes; one that it declined does not', async () => {
+test('a usage event that the holder requested passes; one that it declined does not', async () => {
   const chat = named('OpenAI chat');
   wire = plain(chat);
   const asking = (include_usage: boolean) => (model: string) => ({
@@ -170,7 +170,7 @@ const codings: [string, (bytes: Buffer) => Buffer][] = [
   ['identity', (bytes) => bytes],
 ];
 
-test.each(codings)('an answer in %s is metered and passes as it is', async (coding, encode) => {
+test.each(codings)('an answer in %s is metered and passes unchanged', async (coding, encode) => {
   const chat = named('OpenAI chat');
   const bytes = encode(Buffer.from(WHOLE));
   wire = {
@@ -189,7 +189,7 @@ test.each(codings)('an answer in %s is metered and passes as it is', async (codi
 });
 
 test.each(codings)(
-  'a stream that comes in %s unasked is metered and passes as it is',
+  'a stream in %s that was not requested is metered and passes unchanged',
   async (coding, encode) => {
     const names = ['Anthropic', 'Gemini as server', 'Gemini as one', 'Cohere chat v2', 'Cohere chat v1'];
     for (const shape of names.map(named)) {
@@ -205,7 +205,7 @@ test.each(codings)(
   },
 );
 
-test('no coding is asked for that could not be read, and none for a stream', async () => {
+test('no unreadable coding is requested, and none for a stream', async () => {
   const chat = named('OpenAI chat');
   wire = plain(chat);
   const acceptedBy = async (stream: boolean, accepted: string) => {
@@ -230,7 +230,7 @@ test('a whole answer with a byte order mark is metered', async () => {
   expect(got[0]?.bytes.toString()).toBe(`\ufeff${WHOLE}`);
 });
 
-test('an answer in a coding that cannot be read is charged its hold', async () => {
+test('an answer in an unreadable coding is charged its hold', async () => {
   const chat = named('OpenAI chat');
   const headers = { 'content-type': 'application/json', 'content-encoding': 'zstd' };
   wire = { headers, pieces: () => [Buffer.from('??')] };
@@ -240,7 +240,7 @@ test('an answer in a coding that cannot be read is charged its hold', async () =
   expect(costs[0]).toBeGreaterThan(COST);
 });
 
-test('a stream under a cost_limit is passed on chunk by chunk, whatever its form', async () => {
+test('a stream under a cost_limit passes chunk by chunk, whatever its form', async () => {
   for (const shape of RECORDED) {
     const url = await spending.issue(shape);
     const bytes = Buffer.from(shape.stream);

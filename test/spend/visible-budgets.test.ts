@@ -54,7 +54,7 @@ const statusOf = async (url: string) =>
 const LIMIT = 2_000;
 
 describe('a budget that its user may see', () => {
-  test('is one of a user, unless it says otherwise; any other is hidden, unless it says otherwise', async () => {
+  test('is by default one for a user; any other is hidden by default', async () => {
     const cases = [
       [{ external_user: 'a' }, {}, true],
       [{ external_user: '*' }, { window: 'month' }, true],
@@ -102,7 +102,7 @@ describe('a budget that its user may see', () => {
     expect(await statusOf(urls[0] ?? '')).toMatchObject({ budgets: [{ cost_limit: LIMIT }] });
   });
 
-  test('says in headers what is left of it, and in refusals when it resets', async () => {
+  test('states in headers what is left, and in refusals when it resets', async () => {
     await create({ external_user: 'reader' }, { max_uses: 2, window: 'month' });
     const url = await urlOf('reader', { cost_limit: 1_000_000, max_uses: 10 });
     const first = await call(url);
