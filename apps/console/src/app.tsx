@@ -41,11 +41,11 @@ type Screen = ComponentType<{ id: string; params: Place['params'] }>;
 type Entry = NavEntry & {
   readonly scope: Parameters<Can>[0];
   readonly screen: Screen;
-  /** The page of one of them. */
+  /** The page of one item of the list. */
   readonly one?: Screen;
 };
 
-/** `urls/{id}` is a session, and `urls/url/{id}` one URL. */
+/** `urls/{id}` shows a session, and `urls/url/{id}` shows one URL. */
 function UrlOrSession({ id }: { id: string }) {
   const [, , url] = usePlace().path;
   return url === undefined ? <SessionPage id={id} /> : <UrlPage id={url} />;
@@ -79,7 +79,7 @@ function SignedIn({ limits }: { limits: Limits }) {
   const can = canOf(limits);
   const [first = '', id] = path;
   const entries = ENTRIES.filter(({ scope }) => can(scope));
-  // A key that cannot read begins with the first screen that it has.
+  // A key without the scope `read` starts on the first page that it may see.
   const entry = entries.find((each) => each.path === first) ?? (first === '' ? entries[0] : undefined);
   const Screen = id === undefined ? entry?.screen : entry?.one;
   return (
@@ -95,7 +95,7 @@ function SignedIn({ limits }: { limits: Limits }) {
   );
 }
 
-/** Why there is no screen at an address. */
+/** Explains why an address has no page. */
 function Nothing({ can, lacks }: { can: Can; lacks: Entry | undefined }) {
   if (lacks)
     return (
@@ -118,7 +118,7 @@ function Nothing({ can, lacks }: { can: Can; lacks: Entry | undefined }) {
 }
 
 const client = new QueryClient({
-  // The client library repeats what may be repeated.
+  // The client library already retries what is safe to retry.
   defaultOptions: { queries: { retry: false, staleTime: 10_000 } },
 });
 addEventListener(SIGNED_OUT, () => setSession(client, null));

@@ -1,32 +1,32 @@
 import { createPresign, PresignError } from '@presign/client';
 
-/** The issuer's address, without a slash at its end: the console is one folder below it. */
+/** The issuer's address, without a trailing slash. The console is one folder below it. */
 export const ISSUER = new URL('..', location.href).href.replace(/\/$/, '');
 
 const SESSION = `${ISSUER}/console/session`;
 
-/** Shows the issuer that the request comes from the console, which alone may use the cookie. */
+/** Marks a request as one of the console. The issuer accepts the cookie only with this header. */
 const FROM_CONSOLE = { 'x-presign-console': '1' };
 
-/** The event of the window when an answer says that there is no session, or no more. */
+/** The window event that is fired when an answer says that there is no session or that it has ended. */
 export const SIGNED_OUT = 'presign-signed-out';
 
-/** The client wants a key. The cookie takes its place, and this text is never sent. */
+/** The client requires a key. The cookie replaces it, and this text is never sent. */
 const NO_KEY = '[no-key-in-the-browser]';
 
 /** How far the issuer's clock is ahead of the browser's. */
 let aheadMs = 0;
 
 /**
- * `Date` (RFC 9110 §6.6.1) has whole seconds, so a clock that differs by less than two is taken as right. Any other is set to the end of
- * that second, because a report would lack its calls.
+ * `Date` (RFC 9110 §6.6.1) has whole seconds, so a difference of less than two seconds counts as none. A larger difference is rounded up to
+ * the end of that second, so that reports include its calls.
  */
 function aheadOf(answer: Response): number {
   const ms = Date.parse(answer.headers.get('date') ?? '') + 1_000 - Date.now();
   return Math.abs(ms) < 2_000 || Number.isNaN(ms) ? 0 : ms;
 }
 
-/** The issuer's time in Unix seconds. A browser's clock may be hours off, and reports would lack calls. */
+/** The issuer's time in Unix seconds. A browser's clock may be hours off, and its reports would then omit calls. */
 export const issuerTime = (): number => (Date.now() + aheadMs) / 1000;
 
 /** The issuer's API, with the cookie of the session. */
@@ -65,7 +65,7 @@ export async function signIn(apiKey: string): Promise<void> {
 export const signOut = (): Promise<unknown> =>
   fetch(SESSION, { method: 'DELETE', headers: FROM_CONSOLE, credentials: 'same-origin' });
 
-/** Whether an error says that there is no session, or no more. */
+/** Whether an error says that there is no session or that it has ended. */
 export const isSignedOut = (error: unknown): boolean => error instanceof PresignError && error.status === 401;
 
 export const isGone = (error: unknown): boolean => error instanceof PresignError && error.status === 404;

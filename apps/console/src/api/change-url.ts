@@ -3,7 +3,7 @@ import { count, money } from '../data/format/format.ts';
 import { hasLimits, type Planned, type Url } from '../data/urls.ts';
 import { presign } from './api.ts';
 
-/** How the change of one URL was answered. */
+/** The answer to the change of one URL. */
 export type Changed = {
   /** Stored, and in force as soon as Redis answers. */
   readonly isPending: boolean;
@@ -13,7 +13,7 @@ export type Changed = {
 
 /** Somebody else has changed the URL since it was read. */
 export class ChangedMeanwhile extends Error {
-  /** As it is now. */
+  /** The URL in its present state. */
   readonly url: Url;
   constructor(url: Url) {
     const limits = [
@@ -27,12 +27,12 @@ export class ChangedMeanwhile extends Error {
   }
 }
 
-/** Whether a change is stored that has a new URL only when Redis answers. It is sent again to get it. */
+/** Whether a change is stored whose new URL is returned only when Redis answers. The change is then sent again to get the URL. */
 export const lacksUrl = ({ fields }: Planned, { isPending, newUrl }: Changed): boolean =>
   isPending && newUrl === null && fields?.expires_at !== undefined;
 
 /**
- * Changes or revokes one URL. An answer may be lost after the change: if the URL has its new limits already, that is a success.
+ * Changes or revokes one URL. The answer may be lost after the change, so a URL that already has its new limits counts as a success.
  * @throws ChangedMeanwhile, PresignError
  */
 export async function changeUrl({ url, fields }: Planned): Promise<Changed> {
@@ -44,7 +44,7 @@ export async function changeUrl({ url, fields }: Planned): Promise<Changed> {
   } catch (error) {
     if (isRefused(error)) throw error;
     const now = await presign.getGrant({ id }).catch(() => undefined);
-    // It changes nothing, and has the new URL once more.
+    // This request changes nothing, and returns the new URL again.
     if (now && hasLimits(now, fields)) return changedOf(await change(now.revision));
     throw now && now.revision !== revision ? new ChangedMeanwhile(now) : error;
   }

@@ -39,7 +39,7 @@ export const useDeliveries = (id: string, filters: Filters) =>
     LIVE_MS,
   );
 
-/** Changes of a time, newest first. */
+/** The changes within a range of time, newest first. */
 export const useAudit = (filters: Filters, range: Range, isLive: boolean) =>
   usePages(
     ['audit', filters, isLive ? range.from : range],

@@ -35,11 +35,11 @@ export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', Readon
   readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
 };
 
-/** The most values that a list of suggestions has: the API lists them by name, so those at the end of the alphabet may be missing. */
+/** The most values in a list of suggestions. The API lists values by name, so values at the end of the alphabet may be missing. */
 const SUGGESTED = 1_000;
 const SUGGESTED_SECONDS = 90 * 86_400;
 
-/** The first values by name that calls of the last months have in a dimension, with those of most calls first. */
+/** Values of a dimension in the calls of the last months. These are the first ones by name, sorted by the number of their calls. */
 export const useValues = (by: Dimension, enabled = true) =>
   useQuery({
     queryKey: ['values', by],
@@ -58,10 +58,10 @@ export const useValues = (by: Dimension, enabled = true) =>
       }),
   });
 
-/** How long after the last key a text is looked for. */
+/** How long after the last key press a search starts. */
 const TYPED_MS = 200;
 
-/** Users and sessions that have a text in their names, in any case. Until the answer comes, those of the answer before that have it. */
+/** Users and sessions whose names contain a text, in any case. Until the answer arrives, the matches in the previous answer. */
 export function useFound(text: string, enabled: boolean, kind?: Input<'search'>['kind']) {
   const [contains, setContains] = useState(text);
   useEffect(() => {
@@ -86,7 +86,7 @@ export function useFound(text: string, enabled: boolean, kind?: Input<'search'>[
   };
 }
 
-/** Users for a field: those whose names have the typed text, then those of most calls. */
+/** Suggested users: first those whose names contain the typed text, then those with the most calls. */
 export function useUsers(typed: string, enabled = true): readonly string[] {
   const { data: usual = [] } = useValues('external_user', enabled);
   const { found } = useFound(typed.trim(), enabled, 'external_user');

@@ -15,16 +15,16 @@ export const usePages = <P extends Page>(
   key: readonly unknown[],
   ask: (at: Cursor) => Promise<P>,
   everyMs?: number,
-  /** With more pages, the list is not asked for again. */
+  /** A list with more pages than this is not refreshed. */
   mostLive = MOST_LIVE,
 ) => useInfiniteQuery(pagesOf(key, ask, everyMs, mostLive));
 
-/** Each page of a list is one request or more each time that it is asked for again. */
+/** Each refresh of a list costs at least one request for each page. */
 const MOST_LIVE = 5;
 
 type PagesRead = { readonly pages: readonly unknown[]; readonly pageParams: readonly unknown[] };
 
-/** How a list is read: its pages are asked for again one in `everyMs`, however many they are. */
+/** How a list is refreshed: one page every `everyMs`, however many pages there are. */
 export const pagesOf = <P extends Page>(
   key: readonly unknown[],
   ask: (at: Cursor) => Promise<P>,
@@ -49,7 +49,7 @@ export const pagesOf = <P extends Page>(
   });
 };
 
-/** All of a list, up to a bound. As with `pagesOf`, one page is asked for again in `everyMs`. */
+/** A whole list, up to a bound. As in `pagesOf`, one page is refreshed every `everyMs`. */
 export const useWhole = <T>(
   key: readonly unknown[],
   ask: (at: Cursor) => Promise<Page & { readonly data: readonly T[] }>,
@@ -64,7 +64,7 @@ export const useWhole = <T>(
     refetchInterval: ({ state }) => everyMs !== undefined && everyMs * (state.data ? pagesIn(state.data) : 1),
   });
 
-/** Reads all that is shown again after a change. A long list keeps its first pages. */
+/** Reads everything that is shown again after a change. A long list keeps only its first pages. */
 export function reload(client: QueryClient): Promise<void> {
   for (const { queryKey, meta } of client.getQueryCache().findAll()) {
     const most = meta?.['mostLive'];

@@ -35,13 +35,13 @@ export const useLimits = () =>
     refetchOnWindowFocus: 'always',
   });
 
-/** Live figures are asked for again after this time. */
+/** The interval at which live figures are refreshed. */
 export const LIVE_MS = 5_000;
 
-/** How often reports move on. Until then, all pages sum the same calls. */
+/** The interval at which reports refresh. Until then, all pages sum the same calls. */
 export const REPORT_MS = 30_000;
 
-/** The end of all reports, in Unix seconds: one moment for all pages, whatever time they show. */
+/** The end of all reports, in Unix seconds: the same moment for all pages, whatever range they show. */
 export const useNow = (): number =>
   useQuery({
     queryKey: ['report-end'],
@@ -50,7 +50,7 @@ export const useNow = (): number =>
     refetchInterval: REPORT_MS,
   }).data;
 
-/** While a report moves on, the last one of the same question stays. The rows of another question have other names. */
+/** While a report refreshes, the previous answer to the same query stays. The rows of another query have other names. */
 const lastOf =
   <T>(asked: object) =>
   (report: T | undefined, query: Pick<Query, 'queryKey'> | undefined): T | undefined =>
@@ -59,8 +59,8 @@ const lastOf =
 let turn: Promise<unknown> = Promise.resolve();
 
 /**
- * Reads one report after another, as an issuer does for an account: reports that wait there for long are refused. One whose page was left
- * meanwhile is not read.
+ * Reads one report after another, because an issuer runs one at a time for an account and refuses reports that wait too long. A report is
+ * not read if the user has left its page.
  */
 export function inTurn<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
   const own = turn.then(() => {
@@ -92,11 +92,11 @@ export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFi
   });
 }
 
-/** The longest range of which hours are read, and the API reads whole hours. */
+/** The longest range for which hours are read. The API reads whole hours. */
 const MOST_HOURS = 31 * 24;
 export const HOUR = 3_600;
 
-/** How the calls of each hour ended, and how long they took. The filters are by provider, model or server. */
+/** How the calls of each hour ended, and how long they took. Filters can be a provider, a model or a server. */
 export const useHours = (range: Range, filters: Filters = {}) => {
   const { from, to } = range;
   const key = questionOf({ range, filters });
@@ -110,7 +110,7 @@ export const useHours = (range: Range, filters: Filters = {}) => {
   });
 };
 
-/** The most days that the API counts refusals of. */
+/** The most days for which the API counts refusals. */
 const REFUSAL_DAYS = 90;
 
 /** The refused calls of a range by day and code. */
@@ -123,7 +123,7 @@ export function useRefused({ isLive, ...range }: Range & { readonly isLive: bool
   return { data: data && refusedIn(data, range, isLive), error };
 }
 
-/** Filters of a list, as the address of the page has them. */
+/** The filters of a list, in the form of the page's address. */
 export type Filters = Readonly<Record<string, string>>;
 
 const listBudgets = (filters: Filters) => (at: Cursor) => presign.listBudgets({ ...filters, ...at });
@@ -138,12 +138,12 @@ export const useBudgetList = () => useWhole(['budgets', {}], listBudgets({}), un
 export const useBudget = (id: string) =>
   useQuery({ queryKey: ['budget', id], queryFn: () => presign.getBudget({ id }), refetchInterval: LIVE_MS });
 
-/** Sessions of a page of URLs. Each is one more request. */
+/** The number of sessions for a page of URLs. Each costs one more request. */
 const SESSIONS_OF_PAGE = 20;
-/** URLs of one session that a list reads. The page of the session has all. */
+/** The number of URLs that a list reads of one session. The page of the session shows all. */
 export const MOST_OF_SESSION = 500;
 
-/** URLs by their sessions, newest first. The API filters sessions, so a page may have URLs that do not fit. */
+/** URLs by their sessions, newest first. The API filters sessions, so a page may contain URLs that do not match the filter. */
 export const useUrls = ({ external_user, external_session, api_key, state }: Filters) => {
   const filters = { external_user, external_session, api_key, ...(state === 'active' && { status: state }) };
   return usePages(
@@ -189,7 +189,7 @@ export const useUrl = (id: string) =>
 export const useSession = (id: string) =>
   usePages(['session', id], (at) => presign.getSession({ id, ...at }), LIVE_MS);
 
-/** The newest calls and the sessions of them whose live figures are read. */
+/** The numbers of newest calls, and of their sessions, for which live figures are read. */
 const RECENT_CALLS = 100;
 const RECENT_SESSIONS = 10;
 
@@ -212,7 +212,7 @@ function nullIfGone(error: unknown): null {
   throw error;
 }
 
-/** Calls of a time, newest first, with those that were refused unless the filters say otherwise. The first page follows new ones. */
+/** Calls within a range, newest first. Refused calls are included unless the filters exclude them. The first page refreshes. */
 export const useCalls = (filters: Filters, range: Range | undefined, isLive: boolean) =>
   usePages(
     ['calls', filters, range && (isLive ? range.from : range)],
@@ -225,14 +225,14 @@ export const useCalls = (filters: Filters, range: Range | undefined, isLive: boo
     isLive ? LIVE_MS : undefined,
   );
 
-/** Calls like one, refused ones too. */
+/** Calls similar to a given one, including refused ones. */
 export const useSimilar = (requestId: string) =>
   useQuery({
     queryKey: ['similar', requestId],
     queryFn: () => presign.listSimilarCalls({ request_id: requestId }),
   });
 
-/** A call that has just ended appears a moment later: its page is asked for again, so often. */
+/** How often the page of a call is requested again: a call that has just ended appears a moment later. */
 const MOST_LOOKS = 10;
 const LOOK_MS = 1_000;
 
@@ -273,7 +273,7 @@ export const useFirings = (id: string) =>
 /** All accounts of the service, for its operator. */
 export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at), LIVE_MS);
 
-/** Sums of an account. An issuer reads it in turn with those of the other rows. */
+/** Sums of an account. An issuer reads the sums of one account after another. */
 export const useAccountUsage = (id: string) =>
   useQuery({
     queryKey: ['account-usage', id],

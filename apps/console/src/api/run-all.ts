@@ -1,7 +1,7 @@
 /** Requests of one change that are under way at once. */
 const AT_ONCE = 4;
 
-/** Runs a task for each item, a few at once. After an abort, those under way end and no other begins. */
+/** Runs a task for each item, a few at once. After an abort, running tasks finish and no new task starts. */
 export async function runAll<T>(
   items: readonly T[],
   task: (item: T) => Promise<void>,
@@ -18,7 +18,7 @@ export async function runAll<T>(
   await Promise.all(Array.from({ length: atOnce }, work));
 }
 
-/** The answers of a question about each item, in their order, asked a few at once. Throws the first error. */
+/** Runs a query for each item, a few at a time, and returns the answers in the order of the items. Throws the first error. */
 export async function mapAll<T, U>(items: readonly T[], ask: (item: T) => Promise<U>): Promise<U[]> {
   const answers: U[] = [];
   await runAll([...items.entries()], async ([at, item]) => {

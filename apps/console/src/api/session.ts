@@ -4,7 +4,7 @@ import type { QueryClient } from '@tanstack/preact-query';
 /** The query of the session's API key and what it may do. */
 export const LIMITS = ['limits'];
 
-/** Takes a session over. Nothing stays of what another key has read. */
+/** Starts a session. It clears all data that another key has read. */
 export function setSession(client: QueryClient, limits: Limits | null): void {
   const before = client.getQueryData<Limits | null>(LIMITS);
   if (before?.api_key.id === limits?.api_key.id) return;

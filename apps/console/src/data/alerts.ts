@@ -84,7 +84,7 @@ function amountOf(label: string, text = ''): number {
   return amount;
 }
 
-/** Alerts to begin with, as an account without one is offered them. */
+/** The alerts that an account without alerts is offered. */
 export const SUGGESTED: readonly { readonly name: string; readonly condition: Alert['condition'] }[] = [
   { name: 'Daily spend', condition: { spend: { window: 'day', time_zone: 'UTC', amount: 50_000_000 } } },
   {

@@ -2,7 +2,7 @@ import type { SharedBudget } from '@presign/client';
 
 type Request = Readonly<Record<string, unknown>>;
 
-/** Whether calls of a URL that is requested will draw on a budget. `apiKey` is the id of the key that issues it. */
+/** Whether a budget will limit the calls of a requested URL. `apiKey` is the id of the key that issues the URL. */
 export function appliesTo(
   { scope, deleted_at: deleted }: Pick<SharedBudget, 'scope' | 'deleted_at'>,
   { external_user: user, virtual_key: key, metadata }: Request,
@@ -23,7 +23,10 @@ const isOne = (value: string, given: unknown): boolean =>
 
 type Budget = Pick<SharedBudget, 'kind' | 'scope' | 'window' | 'deleted_at'>;
 
-/** The budgets that calls of a requested URL will draw on. A template makes one at the first URL, unless there is one of its window. */
+/**
+ * The budgets that will limit the calls of a requested URL. A template creates a budget with the first URL, unless one with its window
+ * exists.
+ */
 export function budgetsOf<B extends Budget>(
   budgets: readonly B[],
   request: Request,
@@ -34,6 +37,6 @@ export function budgetsOf<B extends Budget>(
   return fit.filter((each) => each.kind === 'budget' || !made.has(selectorOf(each)));
 }
 
-/** Calls draw on at most one budget of each. */
+/** At most one budget of each kind limits a call. */
 const selectorOf = ({ scope, window }: Budget): string =>
   [...Object.keys(scope), ...Object.keys(scope.metadata ?? {}), window].join('\0');

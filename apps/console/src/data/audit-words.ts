@@ -4,10 +4,10 @@ import { writeSpan } from './format/span.ts';
 
 type State = AuditEntry['before'];
 
-/** A field that a change gave another value. Undefined: the field was not there. */
+/** A field with another value after a change. Undefined: the field did not exist. */
 export type Difference = { readonly field: string; readonly before: unknown; readonly after: unknown };
 
-/** The fields that differ, those of objects one by one, such as `policy.highest.cost_limit`. */
+/** The fields that differ. Fields of objects are compared one by one, such as `policy.highest.cost_limit`. */
 export function differencesOf(before: State, after: State): Difference[] {
   const [was, is] = [flat(before), flat(after)];
   return [...new Set([...was.keys(), ...is.keys()])]
@@ -28,7 +28,7 @@ export const fieldInWords = (field: string): string => field.replaceAll('_', ' '
 
 const MONEY = ['cost_limit', 'spent', 'cost', 'amount', 'at_least'];
 
-/** Fields whose null is no lack of a value. */
+/** Fields in which null is a value. */
 const NULL: Readonly<Record<string, string>> = { events: 'all except audit.entry' };
 
 /** A value of a field in words. Ids of keys get their names. */
@@ -103,5 +103,5 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
 };
 export const AUDIT_ACTIONS = Object.entries(ACTIONS);
 
-/** A change in words. An older console shows the name of an action that it does not know. */
+/** A change in words. A console shows an action that it does not know by its name. */
 export const actionInWords = (action: AuditAction): string => ACTIONS[action] ?? action;

@@ -22,11 +22,14 @@ type Reports = { readonly month: UsageReport; readonly week: UsageReport };
 
 const NONE = { cost: 0, calls: 0, failed_calls: 0 };
 
-/** The spending of this month by customer, with a forecast for its end. Those of the last seven days alone have one, too. */
+/**
+ * The spending of this month by customer, with a forecast for its end. A customer with calls in the last seven days alone has a forecast,
+ * too.
+ */
 export function customerCosts({ month, week }: Reports, now: number, end: number): CustomerCosts {
   const ofMonth = new Map(month.data.map((row) => [row.external_user ?? null, row]));
   const ofWeek = new Map(week.data.map((row) => [row.external_user ?? null, row]));
-  // A customer whom a cut report lacks may be behind its end.
+  // A customer that is missing from a cut report may be beyond its end.
   const users = month.next_cursor === null ? [...ofMonth.keys(), ...ofWeek.keys()] : [...ofMonth.keys()];
   const costOf = (user: string | null, sums: typeof NONE, lately: number | undefined): CustomerCost => ({
     ...{ user, spent: sums.cost, calls: sums.calls, failed: sums.failed_calls },

@@ -25,7 +25,7 @@ export function callsUnder({ dollars, uses }: Most, cost: number): number | unde
   return Number.isFinite(calls) ? calls : undefined;
 }
 
-/** A number of calls for people: two digits that say something. */
+/** A number of calls for display, with two significant digits. */
 export function about(calls: number): number {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, calls))) - 1);
   return Math.floor(calls / step) * step;
@@ -33,7 +33,7 @@ export function about(calls: number): number {
 
 type Sums = { readonly calls: number; readonly input_tokens: number; readonly output_tokens: number };
 
-/** The average call of some. Undefined: there were none. */
+/** The average of some calls. Undefined: there are no calls. */
 export const averageSize = ({
   calls,
   input_tokens: input,

@@ -3,7 +3,7 @@ import { count, duration, money } from './format/format.ts';
 
 type Refusal = NonNullable<Call['refusal']>;
 
-/** Whose limit refused a call, in words. The name of a shared budget is the caller's to find. */
+/** Whose limit refused a call, in words. The caller of this function adds the name of a shared budget. */
 function ownerOf({ limit_of: owner }: Refusal, budget: string): string {
   if (owner === 'budget') return `the budget ${budget}`;
   return owner === 'virtual_key' ? 'the virtual key' : 'its URL';
@@ -11,7 +11,7 @@ function ownerOf({ limit_of: owner }: Refusal, budget: string): string {
 
 type Words = (refusal: Refusal, owner: string) => string;
 
-/** The part of a limit that was left. A budget whose figures its user may not see does not say it. */
+/** The part of a limit that was left. A hidden budget does not say it. */
 const left = (remaining: number | null, show: (figure: number) => string): string =>
   remaining === null ? 'had not enough left' : `had ${show(remaining)} left`;
 

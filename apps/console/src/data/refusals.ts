@@ -4,15 +4,15 @@ import { daysOf, type Range } from './format/range.ts';
 const DAY = 86_400;
 
 export type Refused = {
-  /** Those of all days of UTC that the range touches. */
+  /** The refusals of all UTC days that the range touches. */
   readonly data: Refusals['data'];
   /** Whether these are exactly the refusals of the range. */
   readonly isExact: boolean;
-  /** The first day of which refusals are kept, if the range begins before it. */
+  /** The first day with stored refusals, if the range begins before it. */
   readonly keptFrom: string | undefined;
 };
 
-/** The refusals of a range. They are counted by whole days of UTC, and kept for some time. */
+/** The refusals of a range. They are counted by whole UTC days, and stored for a limited time. */
 export function refusedIn({ from, data }: Refusals, range: Range, isLive: boolean): Refused {
   const days = daysOf({ ...range, zone: 'UTC' });
   const isKept = (days[0] ?? '') >= from;

@@ -1,7 +1,7 @@
-/** The URLs that a reader selected: some by their ids, or all of a filter but some. */
+/** The URLs that a user selected: some by their ids, or all of a filter except some. */
 export type Selection = {
   readonly isAll: boolean;
-  /** Those that are selected, or those that are left out of all. */
+  /** The selected ids, or the ids excluded from "all". */
   readonly ids: ReadonlySet<string>;
 };
 
@@ -20,7 +20,7 @@ type Row = { readonly id: string };
 export const selectedOf = <R extends Row>({ isAll, ids }: Selection, rows: readonly R[]): readonly R[] =>
   rows.filter(({ id }) => isAll !== ids.has(id)).slice(0, MOST_SELECTED);
 
-/** Selects rows, or takes them out. A row that is taken out of all stays out when more rows arrive. */
+/** Selects or deselects rows. A row deselected from "all" stays deselected when more rows arrive. */
 export function withRows({ isAll, ids }: Selection, rows: readonly string[], isOn: boolean): Selection {
   const next = new Set(ids);
   for (const id of rows) {

@@ -21,13 +21,13 @@ type Figures = { readonly used: number; readonly spent: number; readonly held?: 
 export const figuresOf = ({ current }: Pick<SharedBudget, 'current'>) =>
   current?.live ?? { used: 0, spent: 0, tokens: 0, ...current?.settled, held: null, tokens_held: null };
 
-/** The largest share of what is used of its limits, holds included. */
+/** The used share of its fullest limit, including holds. */
 export function shareOf({ current, tokens: most, ...limits }: SharedBudget): number {
   const { tokens, tokens_held: held, ...figures } = figuresOf({ current });
   return Math.max(shareUsed(limits, figures), most === null ? 0 : part(tokens + (held ?? 0), most));
 }
 
-/** The largest share of what is used of a URL's or a virtual key's limits, holds included. */
+/** The used share of the fullest limit of a URL or a virtual key, including holds. */
 export const shareUsed = ({ cost_limit: cost, max_uses: uses }: Limits, figures: Figures): number =>
   Math.max(
     cost === null ? 0 : part(figures.spent + (figures.held ?? 0), cost),

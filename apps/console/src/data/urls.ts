@@ -4,7 +4,7 @@ import { count, money, short } from './format/format.ts';
 /** An issued URL with its session. */
 export type Url = Omit<Grant, 'url'> & { readonly session_name?: string | null };
 
-/** A URL by the names that people gave it, and the beginning of its id. */
+/** The names that people gave a URL, and the beginning of its id. */
 export const nameOfUrl = ({ session_name: name, external_session: session, id }: Url): string =>
   [name ?? session, short(id)].filter(Boolean).join(' · ');
 
@@ -16,10 +16,10 @@ type Filters = Readonly<Record<string, string | undefined>>;
 
 const ENDS_IN: Readonly<Record<string, number>> = { '1h': 3_600, '1d': 86_400, '7d': 604_800 };
 
-/** Whether a URL fits the filters of the page. The API filters sessions alone, and a session may have URLs of several users and keys. */
+/** Whether a URL fits the filters of the page. The API filters only sessions, and a session may have URLs of several users and keys. */
 export function fitsUrl(url: Url, filters: Filters, now: number): boolean {
   const { name, state, ends, model, ...others } = filters;
-  // A filter that no URL has fits none: it must not look applied while all URLs are listed.
+  // An unknown filter matches no URL. Otherwise it would look applied while all URLs are listed.
   const same = Object.entries(others).every(
     ([field, value]) => value === undefined || value === fieldIn(url, field),
   );
@@ -61,7 +61,7 @@ export type Planned = { readonly url: Url; readonly fields: NewLimits | null };
 export type UrlPlan = {
   readonly change: UrlChange;
   readonly planned: readonly Planned[];
-  /** URLs that stay as they are, by the reason. */
+  /** URLs that are not changed, by the reason. */
   readonly left: ReadonlyMap<Why, number>;
 };
 
@@ -73,7 +73,7 @@ const WHY = {
 } as const;
 type Why = keyof typeof WHY;
 
-/** The new values of each of some URLs, and those that a change leaves as they are. */
+/** The new values of each URL, and the URLs that a change skips. */
 export function planChange(change: UrlChange, urls: readonly Url[]): UrlPlan {
   const planned: Planned[] = [];
   const left = new Map<Why, number>();
@@ -100,7 +100,7 @@ function fieldsOf(change: UrlChange, url: Url): NewLimits | null | Why {
 
 const urlsIn = (amount: number): string => `${count(amount)} ${amount === 1 ? 'URL' : 'URLs'}`;
 
-/** A plan in sentences: what changes, for how many, and what stays. */
+/** A plan in sentences: what changes, for how many URLs, and what does not change. */
 export function wordsOf({ change, planned, left }: UrlPlan): string[] {
   const users = new Set(planned.flatMap(({ url }) => url.external_user ?? []));
   const of = users.size === 0 ? '' : ` of ${count(users.size)} ${users.size === 1 ? 'user' : 'users'}`;
@@ -144,6 +144,6 @@ const hoursOf = (seconds: number): string => {
     : `${count(hours)} ${hours === 1 ? 'hour' : 'hours'}`;
 };
 
-/** Whether a URL has the values already: an answer may have been lost. */
+/** Whether a URL already has the values, because an answer may have been lost. */
 export const hasLimits = (url: Url, fields: NewLimits): boolean =>
   (Object.keys(fields) as (keyof NewLimits)[]).every((field) => url[field] === fields[field]);

@@ -4,7 +4,7 @@ import { daysOf, type Range } from './format/range.ts';
 export type Dimension = UsageReport['group_by'][number];
 /** Only calls with these values, by the names of dimensions. */
 export type UsageFilters = Readonly<Record<string, string>>;
-/** A sum of calls: when, by which dimensions, and which calls. */
+/** A query for sums of calls: the range, the dimensions, and the filters. */
 export type UsageAsked = {
   readonly range: Range;
   readonly groupBy: readonly Dimension[];
@@ -28,9 +28,7 @@ export function apiFilters(filters: UsageFilters): Readonly<Record<string, unkno
   return tags.length === 0 ? others : { ...others, metadata: Object.fromEntries(tags) };
 }
 
-/**
- * A question about calls without the moments of a range that moves on: its answers of every half minute are answers to one question.
- */
+/** The identity of a query, without the moments of a range that has no fixed end. All refreshes of a query share this identity. */
 export const questionOf = <A extends { readonly range: Range }>({
   range: { from, to, zone, name },
   ...asked
@@ -53,11 +51,11 @@ type Fields = ReturnType<typeof usageFields> & { readonly limit: number; readonl
 /** Asks the API for one answer of a report. */
 export type AskUsage = (fields: Fields) => Promise<UsageReport>;
 
-/** Groups of one answer, and answers that a page reads. The CSV has all. */
+/** The number of groups in one answer, and the number of answers that a page reads. The CSV has all groups. */
 const GROUPS = 5_000;
 const MOST_ANSWERS = 6;
 
-/** Reads a report to its end, or as far as a page shows it: then `next_cursor` is not null. */
+/** Reads a report to its end, or as far as a page shows it. If more groups remain, `next_cursor` is not null. */
 export async function readReport(ask: AskUsage, asked: UsageAsked): Promise<UsageReport> {
   const fields = { ...usageFields(asked), limit: GROUPS };
   let report = await ask(fields);
@@ -70,7 +68,7 @@ export async function readReport(ask: AskUsage, asked: UsageAsked): Promise<Usag
 
 type Row = UsageReport['data'][number];
 
-/** The value of a row in a dimension. Null: its calls have none. */
+/** The value of a row in a dimension. Null: its calls have no value. */
 export function valueIn(row: Row, by: Dimension): string | null {
   if (by.startsWith(TAG)) return row.metadata?.[by.slice(TAG.length)] ?? null;
   return row[by as Exclude<Dimension, `metadata.${string}`>] ?? null;
@@ -79,13 +77,16 @@ export function valueIn(row: Row, by: Dimension): string | null {
 const named = (row: Row, by: Dimension, name: string): Row =>
   by.startsWith(TAG) ? { ...row, metadata: { [by.slice(TAG.length)]: name } } : { ...row, [by]: name };
 
-/** Groups with a name of their own in a chart. The rest are one, whose key no user or model has as its name: Postgres stores no NUL. */
+/**
+ * The number of groups that a chart shows by name. The rest are one group. Its key contains NUL, which Postgres cannot store, so no user or
+ * model has this name.
+ */
 export const MOST_NAMED = 5;
 export const OTHERS = '\0others';
 
 /**
- * Reads a report by day and one more dimension. If it would have more groups than one answer, only the groups that cost most are
- * named, and the rest are one group each day: a report of 1,000 users and 30 days has 30,000 groups, and a chart shows few.
+ * Reads a report by day and one more dimension. If it has more groups than fit in one answer, only the most expensive groups are named, and
+ * the rest are one group for each day. A report of 1,000 users and 30 days has 30,000 groups, and a chart shows few.
  */
 export async function readByDay(
   ask: AskUsage,
@@ -114,7 +115,7 @@ const SUMS = [
   ...(['calls_of_unknown_cost', 'input_tokens', 'output_tokens'] as const),
 ];
 
-/** The sums of a day without those of these rows. */
+/** The sums of a day minus the sums of these rows. */
 function without(day: Row, rows: readonly Row[]): Row {
   const rest = { ...day };
   for (const row of rows) {

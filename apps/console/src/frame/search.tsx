@@ -13,7 +13,7 @@ const MOST_OF_KIND = 5;
 
 const isMac = /mac/i.test(navigator.userAgent);
 
-/** A button, also Ctrl+K or ⌘K, that opens a dialog which finds pages, customers, models, keys, budgets and ids. */
+/** A button that opens the search for pages, customers, models, keys, budgets and ids. Ctrl+K and ⌘K open it too. */
 export function Search({ pages }: { pages: readonly Page[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
@@ -51,7 +51,7 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
   const { found, isWaiting } = useAll(text.trim(), pages);
-  // Names may come while the reader chooses: the choice stays.
+  // The choice is kept when names arrive while the user chooses.
   const chosen = Math.max(
     0,
     found.findIndex((each) => each.href === picked),
@@ -154,14 +154,14 @@ function useAll(
   };
 }
 
-/** The text as the name of a customer, whom the search may not find. */
+/** Offers the text itself as a customer name, because the search may not find the customer. */
 const typed = (text: string): Found => ({
   kind: 'customer, as typed',
   name: text,
   href: hrefOf('customers', text),
 });
 
-/** An id says nothing of its kind, and each page says if there is no such thing. */
+/** An id does not show its kind, so every page that takes an id is offered. A page says if its id does not exist. */
 const idsOf = (id: string): Found[] => [
   { kind: 'request', name: id, href: hrefOf('requests', id) },
   { kind: 'session', name: id, href: hrefOf('urls', id) },

@@ -12,7 +12,7 @@ type ShellProps = {
   readonly limits: Limits;
   readonly entries: readonly NavEntry[];
   readonly current: NavEntry | undefined;
-  /** Whether the API key may read, so that there is a time to choose. */
+  /** Whether the API key may read, and the page therefore has a range to choose. */
   readonly isReader: boolean;
   readonly children: ComponentChildren;
 };
@@ -100,5 +100,5 @@ const Account = ({ limits: { account_name: account, api_key: key } }: { limits: 
   </section>
 );
 
-/** Reloads, so that the page keeps nothing of the session in memory. */
+/** A reload clears the session from the page's memory. */
 const leave = () => signOut().finally(() => location.reload());

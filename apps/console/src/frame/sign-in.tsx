@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { signIn } from '../api/api.ts';
 import { Failed } from '../parts/answer.tsx';
 
-/** The names of this machine: `npx -y pnpm@12 start` serves them. */
+/** The names of the local machine, on which `npx -y pnpm@12 start` serves. */
 const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
 
 /** The API key goes to the issuer and is not kept here: the issuer answers with a cookie that no script can read. */

@@ -33,7 +33,7 @@ export type UrlCall = {
   readonly onText: (text: string) => void;
 };
 
-/** An issued URL is a secret, and the gateway may share the origin of the issuer: neither a referrer nor the cookie goes with it. */
+/** Sends neither a referrer nor the cookie, because an issued URL is a secret and the gateway may share the issuer's origin. */
 const SAFE = { credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store' } as const;
 
 /** Splits an issued URL after its token. */
@@ -96,7 +96,7 @@ function headOf({ status, headers }: Response): Head {
   return { status, requestId, cost: cost === null ? null : Number(cost), code };
 }
 
-/** The text of each event when it arrives. Streams of APIs that are not known are shown as they are. */
+/** The text of each event when it arrives. Streams of unknown APIs are shown unchanged. */
 async function readStream({ body }: Response, dialect: Dialect | undefined, onText: UrlCall['onText']) {
   if (!body) return;
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -112,7 +112,7 @@ async function readStream({ body }: Response, dialect: Dialect | undefined, onTe
   }
 }
 
-/** Each event of these APIs has its data on one line. A line without a text is shown if it is an error. */
+/** Each event of these APIs has its data on one line. A line without text is shown only if it is an error. */
 function textOf(dialect: Dialect, line: string): string {
   const event = readJson(/^data: ?(.*)$/.exec(line)?.[1] ?? '');
   if (typeof event !== 'object' || event === null) return '';

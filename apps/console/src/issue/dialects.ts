@@ -1,4 +1,4 @@
-/** How the endpoint of a provider's API is called for a first try, and how the text of its answer is read. */
+/** How to call an endpoint for a first try, and how to read the text of its answer. */
 export type Dialect = {
   readonly ending: RegExp;
   readonly body: (model: string) => object;

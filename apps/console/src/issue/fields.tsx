@@ -16,9 +16,9 @@ import {
 
 type FieldsProps = {
   readonly of: Schema;
-  /** The name of the group. The request itself has none. */
+  /** The name of the group. The request itself has no name. */
   readonly at?: string;
-  /** A value of the group. Fields that it does not have are folded away. */
+  /** A value of the group. Fields without a value are folded. */
   readonly example?: Readonly<Record<string, unknown>> | undefined;
   readonly texts: Texts;
 };
@@ -44,7 +44,7 @@ export function Fields({ of, at = '', example, texts }: FieldsProps) {
   );
 }
 
-/** The browser explains only a control that it can show. */
+/** The browser shows its validation message only at a visible control. */
 const unfold = ({ currentTarget: fold }: JSX.TargetedEvent<HTMLDetailsElement>): void => {
   fold.open = true;
 };
@@ -69,7 +69,7 @@ function AnyField({ field, example, texts }: FieldProps) {
 function List({ field, example, texts }: FieldProps) {
   const [keys, setKeys] = useState(() => Array.from({ length: lengthOf(field.name, texts) || 1 }, newKey));
   const end = useRef<HTMLButtonElement>(null);
-  // The form reads its fields on input, and these have changed without one.
+  // The form reads its fields on input events, and this change fires none.
   useEffect(() => void end.current?.form?.dispatchEvent(new Event('input')), [keys]);
   const [first] = Array.isArray(example) ? (example as Record<string, unknown>[]) : [];
   return (
@@ -105,7 +105,7 @@ const Hint = ({ of, id }: { of: RequestField; id?: string }) => {
   );
 };
 
-/** One control. Limits of the schema are limits of the control, so that the browser explains them. */
+/** One control. It has the limits of the schema, so that the browser validates them. */
 function Control({ field, example }: { field: RequestField; example: unknown }) {
   const id = useId();
   const { name, label, kind, schema, isRequired } = field;

@@ -25,7 +25,7 @@ const WAYS = [
 
 type Way = (typeof WAYS)[number];
 
-/** Issues a URL or a bundle, and shows the code that does the same. Nothing here is kept when the reader leaves the page. */
+/** Issues a URL or a bundle, and shows the code that does the same. All of it is discarded when the user leaves the page. */
 export function Issue({ id }: { id: string }) {
   const way = WAYS.find((each) => each.id === id) ?? WAYS[0];
   return (
@@ -86,7 +86,7 @@ type Issued = { readonly request: Readonly<Record<string, unknown>> } & (
 
 const NO_PICKS = {};
 
-/** The entered secrets and the issued URL live in this component alone: a cache would keep them after the page is left. */
+/** Only this component has the entered secrets and the issued URL. A cache would keep them after the user leaves the page. */
 function Form({ way, path, schema }: { way: Way } & Operation) {
   const client = useQueryClient();
   const [texts, setTexts] = useState<Texts>(new Map());
@@ -173,7 +173,7 @@ function Entry({ isPending, send, follow, children }: EntryProps) {
 const textsIn = (form: HTMLFormElement): Texts =>
   new Map(Array.from(new FormData(form), ([name, value]) => [name, String(value)]));
 
-/** The issuer judges what was entered: its answer names the field that is wrong. */
+/** The issuer validates the input, and its answer names the wrong field. */
 function focusField(form: HTMLFormElement, cause: unknown): void {
   const { param } = cause as { readonly param?: unknown };
   const field = typeof param === 'string' ? form.elements.namedItem(param) : null;

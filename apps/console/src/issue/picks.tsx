@@ -20,7 +20,7 @@ export type Pick = {
 /** The values to choose from, by the names of fields. */
 export const Picks = createContext<Readonly<Record<string, Pick>>>({});
 
-/** The choices for a URL, as far as the API key may read them. */
+/** The choices for a URL that the API key may read. */
 export function usePicks(texts: Texts): Readonly<Record<string, Pick>> {
   const can = useContext(Rights);
   const isReader = can('read');
@@ -75,7 +75,7 @@ export const Options = ({ id, of }: { id: string; of: readonly Option[] }) => (
   </datalist>
 );
 
-/** A field that adds a value to the lines of the control before it. */
+/** A field that appends a line to the control before it. */
 export function Add({ label, of }: { label: string; of: readonly Option[] }) {
   const id = useId();
   const field = useRef<HTMLInputElement>(null);

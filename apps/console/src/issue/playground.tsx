@@ -97,7 +97,7 @@ const bodyOf = (path: string, model: string): string => {
   return body ? JSON.stringify(body, null, 2) : '';
 };
 
-/** The model of the call: the one that the URL is issued for, or the first of the provider that has a price. */
+/** The model of the call: the URL's own model, or the provider's first model with a price. */
 function useModel({ provider, config, models }: Request): { model: string; isPending: boolean } {
   const can = useContext(Rights);
   const { model: fixed } = (config ?? {}) as { readonly model?: unknown };
@@ -120,7 +120,7 @@ const SOCKET = ['socket', 'a turn on a socket'] as const;
 /** Gets the answer of a call as it arrives. */
 type Ears = Pick<UrlCall, 'signal' | 'onHead' | 'onText'>;
 
-/** One call at a time, with its answer as far as it has arrived. It ends when the reader leaves the page. */
+/** Runs one call at a time and has the part of its answer that has arrived. The call ends when the user leaves the page. */
 function useCall() {
   const [head, setHead] = useState<Head>();
   const [text, setText] = useState('');
@@ -148,7 +148,7 @@ function useCall() {
   return { head, text, error, isRunning, run, stop };
 }
 
-/** The figures change after the end of a call, when it is settled. */
+/** The figures change only when a call is settled, after its end. */
 const EVERY_MS = 1_000;
 
 const useLeft = (grantId: string, base: string, isRunning: boolean) =>
@@ -160,7 +160,7 @@ const useLeft = (grantId: string, base: string, isRunning: boolean) =>
     refetchInterval: ({ state }) => (state.data?.held === 0 ? false : EVERY_MS),
   });
 
-/** The charge of a call: its answer says it, or the ledger as soon as it has the call. */
+/** The charge of a call, from its answer or else from the ledger as soon as the ledger has the call. */
 function useCost(head: Head | undefined) {
   const can = useContext(Rights);
   const requestId = head?.requestId ?? '';

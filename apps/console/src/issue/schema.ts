@@ -21,7 +21,7 @@ export type Schema = {
   readonly required?: readonly string[];
 };
 
-/** A schema with all that it names by `$ref` in its place. One that names itself ends there. */
+/** A schema with every `$ref` replaced by its target. A recursive reference is cut there. */
 export function inlined(
   schema: Schema,
   named: Readonly<Record<string, Schema>>,
@@ -46,7 +46,10 @@ export function inlined(
   return all.$ref === undefined ? all : inlined(all, named, path);
 }
 
-/** How a value is entered: `lines` is a list of texts, `group` has fields of its own, and `list` is a list of groups. `dollars` are microdollars for the API. */
+/**
+ * How a value is entered. `lines` is a list of texts, `group` has its own fields, and `list` is a list of groups. `dollars` are sent as
+ * microdollars.
+ */
 export type Kind =
   | 'text'
   | 'secret'
@@ -64,7 +67,7 @@ export type RequestField = {
   readonly name: string;
   readonly label: string;
   readonly kind: Kind;
-  /** Without the alternative `null`, which is the same as leaving the field out. */
+  /** Without the alternative `null`, which means the same as omitting the field. */
   readonly schema: Schema;
   readonly isRequired: boolean;
 };
@@ -72,7 +75,7 @@ export type RequestField = {
 /** The entered texts, by the names of the fields. */
 export type Texts = ReadonlyMap<string, string>;
 
-/** The fields of an object. A field with a form for each value of another field has the form that fits the entered value. */
+/** The fields of an object. If the form of a field depends on another field, it follows that field's entered value. */
 export function fieldsOf(
   { properties = {}, required = [] }: Schema,
   at: string,
@@ -109,7 +112,7 @@ function chosenOf(
   return label && (texts.get(nameOf(label, at)) || String(schema?.default));
 }
 
-/** How the schema begins the description of an amount of money. */
+/** The first words of the schema's description of an amount of money. */
 const MICRO = /^Microdollars( that may be spent \(1 dollar = 1000000\))?/;
 
 function kindOf(schema: Schema): Kind {
@@ -129,7 +132,7 @@ const listOf = ({ items, anyOf = [] }: Schema) => [items, ...anyOf.map((form) =>
 
 const isText = ({ type, anyOf }: Schema): boolean => type === 'string' || (anyOf?.every(isText) ?? false);
 
-/** The form of one of the groups of a list. */
+/** The form of one group in a list. */
 export const groupOf = ({ schema: { items = {} } }: RequestField): Schema => items;
 
 /** How many groups of a list were entered. */
@@ -141,8 +144,8 @@ export function lengthOf(name: string, texts: Texts): number {
 }
 
 /**
- * The request that was entered. Fields without a text are left out, and so are JSON and dollars that cannot be read.
- * @param secret what stands for a secret
+ * The entered request. Empty fields are omitted, and so are invalid JSON and invalid dollars.
+ * @param secret the value to write in place of a secret
  */
 export const readRequest = (schema: Schema, texts: Texts, secret: (name: string, text: string) => unknown) =>
   (readGroup(schema, '', texts, secret) ?? {}) as Record<string, unknown>;
@@ -174,7 +177,7 @@ function read(field: RequestField, texts: Texts, secret: Secret): unknown {
   return kind === 'lines' ? readLines(schema, text) : text;
 }
 
-/** Undefined: it is no JSON. */
+/** Undefined: it is not JSON. */
 export function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -210,7 +213,7 @@ function rangeOf({ minimum, maximum, not }: Schema): string | undefined {
   return `From ${minimum}${most}${not?.const === undefined ? '' : `, and not ${String(not.const)}`}.`;
 }
 
-/** An example of a value as it is entered. */
+/** An example of an input. */
 export function exampleText(value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value;
   if (Array.isArray(value)) return value.join('\n');

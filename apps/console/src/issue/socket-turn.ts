@@ -1,7 +1,7 @@
 import type { Head, UrlCall } from './call-url.ts';
 import { readJson } from './schema.ts';
 
-/** Realtime has sockets alone. */
+/** Realtime has only sockets. */
 export const isRealtime = (path: string): boolean => path.endsWith('/realtime');
 
 const QUESTION = 'Why is the sky blue?';
@@ -29,7 +29,7 @@ type SocketEvent = {
   readonly error?: { readonly code?: string; readonly message?: string; readonly request_id?: string };
 };
 
-/** The code and the request of an error of the gateway. A provider's own has another message, and names no request. */
+/** The code and the request of an error of the gateway. An error of the provider has another message, and no request id. */
 export function refusalIn({ error }: Pick<SocketEvent, 'error'>): Pick<Head, 'code' | 'requestId'> {
   const { code, message, request_id: requestId } = error ?? {};
   return code && requestId && message?.startsWith(`${code}: `)

@@ -8,7 +8,7 @@ export class Variable {
   }
 }
 
-/** The call of an operation: its path, its method of the client, and its body, in which secrets are `Variable`s. */
+/** The call of an operation: its path, its method in the client library, and its body. Secrets in the body are `Variable`s. */
 export type ShownRequest = {
   readonly path: string;
   readonly method: 'presign' | 'mcpPresign';
@@ -33,7 +33,7 @@ type Language = {
 
 const text = (value: string): string => JSON.stringify(value);
 
-/** Within single quotes. A variable ends them for a moment. */
+/** In single quotes, which are closed around a variable. */
 const inShell = (value: string): string => text(value).replaceAll("'", "'\\''");
 const SHELL: Language = {
   text: inShell,
@@ -73,7 +73,7 @@ function write(language: Language, value: unknown, indent = ''): string {
     : `${open}\n${inside}${parts.join(`,\n${inside}`)}\n${indent}${close}`;
 }
 
-/** Variables stand as `$NAME`, and are to be replaced. */
+/** Variables are written as `$NAME`, for the reader to replace. */
 const json = ({ body }: ShownRequest): string =>
   write({ ...PYTHON, constant: String, variable: (name) => text(`$${name}`) }, body);
 

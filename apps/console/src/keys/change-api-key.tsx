@@ -28,7 +28,7 @@ export function ChangeApiKey({ apiKey }: Of) {
             id,
             name: next,
             scopes: SCOPES.filter((scope) => fields[scope] !== undefined),
-            // The field has minutes: an end that the reader leaves as it is keeps its seconds.
+            // The field shows minutes, so an unchanged expiry keeps its seconds.
             ...(ends !== shownEnd && {
               expires_at: ends === undefined ? null : instantOf(ends, zone) / 1000,
             }),
@@ -99,7 +99,7 @@ const OLD_ENDS = [
   ['604800', 'in 7 days'],
 ] as const;
 
-/** Makes a key like another one, and lets the other end. */
+/** Creates a copy of a key, and lets the old key expire. */
 async function rotate(
   { id, name, scopes, expires_at: end, created_at: start, ...key }: ApiKey,
   seconds: number,
@@ -113,7 +113,7 @@ async function rotate(
   });
   if (seconds === 0) return { key: made.key, error: undefined };
   const at = Math.floor(issuerTime()) + seconds;
-  // The new key is shown in any case, because no later answer has it.
+  // The new key is always shown, because no later answer contains it.
   const error = await presign
     .changeApiKey({ id, expires_at: end === null ? at : Math.min(end, at) })
     .then(() => undefined)

@@ -7,7 +7,7 @@ import { ApiKeys } from './api-keys.tsx';
 import { VirtualKeyPage } from './virtual-key.tsx';
 import { VirtualKeys } from './virtual-keys.tsx';
 
-/** The keys that backends call the issuer with, and those of providers that are stored under a name. */
+/** The keys that backends use to call the issuer, and the stored provider keys. */
 export function Keys() {
   const can = useContext(Rights);
   return (

@@ -18,7 +18,7 @@ export type GroupProps = {
     readonly children: ComponentChildren;
   };
 
-/** Fields that belong together. Those without a value are folded away. */
+/** Fields that belong together. Fields without a value are folded. */
 export function Group({ name, fields, draft, children }: GroupProps) {
   const given = fields.filter((each) => draft.lists[each as ListField] ?? draft.texts[each as TextField]);
   const [isOpen] = useState(given.length > 0);

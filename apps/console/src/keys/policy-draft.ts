@@ -3,12 +3,12 @@ import { readMoney, writeMoney } from '../data/format/format.ts';
 import { readSpan, writeSpan } from '../data/format/span.ts';
 
 type Fixed = Exclude<keyof KeyPolicy, 'highest' | 'bind'> | `bind.${keyof NonNullable<KeyPolicy['bind']>}`;
-/** A highest limit. Which there are, the issuer says. */
+/** A highest limit. The issuer defines which limits exist. */
 type Highest = `highest.${string}`;
 
 type Kind = 'list' | 'money' | 'count' | 'span' | 'flag' | 'json' | 'text';
 
-/** How each field is entered, by the name that the issuer gives it in a refusal. `tsc` asks for a new one. */
+/** How each field is entered, by its name in refusals of the issuer. `tsc` fails if a new field is missing. */
 const KINDS = {
   providers: 'list',
   models: 'list',
@@ -26,7 +26,7 @@ const KINDS = {
   refuse_warnings: 'flag',
 } as const satisfies Record<Fixed, Kind>;
 
-/** The kinds of highest limits that are no counts. */
+/** The kinds of highest limits that are not counts. */
 const HIGHEST: Readonly<Record<string, 'money' | 'span'>> = {
   'highest.cost_limit': 'money',
   'highest.expires_in': 'span',
@@ -40,11 +40,11 @@ const kindOf = (field: string): Kind => KINDS[field as Fixed] ?? HIGHEST[field] 
 
 const isHighest = (field: string): field is Highest => field.startsWith('highest.');
 
-/** A policy as it is entered. A list that is undefined and a text that is empty leave their field out. */
+/** A policy as entered. An undefined list or an empty text omits its field. */
 export type PolicyDraft = {
   readonly lists: Readonly<Partial<Record<ListField, readonly string[] | undefined>>>;
   readonly texts: Readonly<Partial<Record<TextField, string>>>;
-  /** The parts of the JSON that no control shows. The issuer judges them. */
+  /** The parts of the JSON without a control. The issuer validates them. */
   readonly others: JsonObject;
 };
 
@@ -104,7 +104,7 @@ const RULES: Readonly<Record<Exclude<Kind, 'list'>, Rule>> = {
 
 const ruleOf = (field: TextField): Rule => RULES[kindOf(field) as Exclude<Kind, 'list'>];
 
-/** Why a text is no value of its field. Empty: it is one, or leaves the field out. */
+/** Why a text is not a valid value of its field. Empty: it is valid, or omits the field. */
 export const problemOf = (field: TextField, text: string): string =>
   text.trim() === '' || ruleOf(field).read(text) !== undefined ? '' : ruleOf(field).expected;
 
@@ -122,7 +122,7 @@ const pathOf = (field: string): [string, string | undefined] => {
   return [first, second];
 };
 
-/** A policy, or what its JSON has, as texts and lists of the controls. Nothing of it is lost. */
+/** Converts a policy or its JSON into the texts and lists of the controls, without loss. */
 export function draftOf(policy: JsonObject): PolicyDraft {
   const others = structuredClone(policy) as Record<string, unknown>;
   const lists: Partial<Record<ListField, readonly string[]>> = {};
@@ -147,7 +147,7 @@ export function draftOf(policy: JsonObject): PolicyDraft {
   return { lists, texts, others };
 }
 
-/** The policy of a draft. Null: it has no field, so the key may issue everything. A text that cannot be read is left out. */
+/** The policy of a draft. Null: it has no field, so the key may issue everything. A text that cannot be parsed is omitted. */
 export function policyOf({ lists, texts, others }: PolicyDraft): KeyPolicy | null {
   const policy = structuredClone(others) as Record<string, unknown>;
   for (const field of [...Object.keys(KINDS), ...Object.keys(texts).filter(isHighest)]) {

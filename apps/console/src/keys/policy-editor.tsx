@@ -9,14 +9,14 @@ import { draftOf, parse, policyOf } from './policy-draft.ts';
 import { PolicyJson } from './policy-json.tsx';
 import { limitInWords, type NameOf, policyInWords } from './policy-words.ts';
 
-/** The name of the field that has the policy as JSON. */
+/** The name of the field with the policy's JSON. */
 export const POLICY = 'policy';
 
 /** The policy of a form with an editor. Null: the key may issue everything. */
 export const policyIn = (fields: Readonly<Record<string, string>>): KeyPolicy | null =>
   (parse(fields[POLICY] ?? '') as KeyPolicy | undefined) ?? null;
 
-/** Each field of a policy as a control, what they mean together, and the same as JSON. */
+/** Shows a control for each field of a policy, a summary in one sentence, and the JSON. */
 export function PolicyEditor({ policy }: { policy: KeyPolicy | null }) {
   const [draft, setDraft] = useState(() => draftOf(policy ?? {}));
   const nameOf = useKeyNames();
@@ -43,7 +43,7 @@ export function PolicyEditor({ policy }: { policy: KeyPolicy | null }) {
   );
 }
 
-/** The browser explains only a control that it can show. */
+/** The browser shows its validation message only at a visible control. */
 const unfold = ({ target }: Event): void => {
   const fold = target instanceof Element ? target.closest('details') : null;
   if (fold) fold.open = true;

@@ -19,11 +19,11 @@ function read(text: string): Readonly<Record<string, unknown>> | undefined {
     : undefined;
 }
 
-/** The policy as JSON, which follows the controls, and which they follow. */
+/** The policy as JSON. The JSON and the controls update each other. */
 export function PolicyJson({ policy, onChange }: JsonProps) {
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
-  /** The typed text, and the policy that it stands for. It stays until a control changes the policy. */
+  /** The typed text and its policy. The text is kept until a control changes the policy. */
   const [typed, setTyped] = useState<{ readonly text: string; readonly policy: string }>();
   const written = write(policy);
   const text = typed?.policy === written ? typed.text : written;

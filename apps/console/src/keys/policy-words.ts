@@ -2,10 +2,10 @@ import type { KeyPolicy } from '@presign/client';
 import { count, money } from '../data/format/format.ts';
 import { writeSpan } from '../data/format/span.ts';
 
-/** Entries of a list that a sentence names. */
+/** The number of entries of a list that a sentence names. */
 const NAMED = 3;
 
-/** A list as a part of a sentence. A long one ends with how many more there are. */
+/** A list as a part of a sentence. A long list ends with the number of omitted entries. */
 function join(entries: readonly string[], word: 'and' | 'or'): string {
   const more = entries.length - NAMED;
   const shown = more > 1 ? [...entries.slice(0, NAMED), `${count(more)} others`] : entries;
@@ -28,7 +28,7 @@ function mostInWords(name: string, most: number): string {
 const clause = (before: string, text: string | undefined, after = ''): string[] =>
   text === undefined || text === '' ? [] : [`${before}${text}${after}`];
 
-/** Where the URLs lead. */
+/** The targets of the URLs. */
 function targets(
   { providers, mcp_hosts: hosts, paths, models, virtual_keys: keys }: KeyPolicy,
   nameOf: NameOf,

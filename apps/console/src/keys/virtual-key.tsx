@@ -13,7 +13,7 @@ import { href } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { Full, usedIn, VirtualKeyActions } from './virtual-keys.tsx';
 
-/** One virtual key: its own limits, and the shared budgets of its URLs, which reset. */
+/** Shows one virtual key: its own limits, and the shared budgets of its URLs, which can reset. */
 export function VirtualKeyPage({ id }: { id: string }) {
   const can = useContext(Rights);
   const found = useVirtualKey(id);

@@ -13,7 +13,7 @@ import { hrefOf } from '../parts/place.ts';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
-/** Keys of providers that are stored under a name, and what is left of their budgets. */
+/** Stored provider keys, and what is left of their budgets. */
 export function VirtualKeys() {
   const can = useContext(Rights);
   const keys = useVirtualKeys();
@@ -90,7 +90,7 @@ export const VirtualKeyActions = ({ virtualKey }: Of) => (
   </>
 );
 
-/** The limits over all URLs of the key. A window that resets is that of a shared budget. */
+/** The limits over all URLs of the key. Only a shared budget can reset. */
 const BudgetFields = ({ budget }: { budget?: Budget }) => (
   <>
     <Field

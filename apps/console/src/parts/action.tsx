@@ -17,9 +17,9 @@ type ActionProps<Answer> = {
   readonly isDanger?: boolean;
   /** For a form of many fields. */
   readonly isWide?: boolean;
-  /** Makes the request from the form. Its error is shown, and the form stays. */
+  /** Makes the request from the form. Its error is shown, and the form stays open. */
   readonly run: (fields: Fields) => Promise<Answer>;
-  /** Shown instead of the form, for answers that have to be read. */
+  /** Replaces the form, for answers that the user has to read. */
   readonly show?: (answer: Answer) => ComponentChildren;
   readonly onOpen?: (isOpen: boolean) => void;
 };
@@ -39,7 +39,7 @@ export function Action<Answer>({
 }: ActionProps<Answer>) {
   const dialog = useRef<HTMLDialogElement>(null);
   const button = useFocusAfter(dialog);
-  /** As they were when the dialog was opened: later readings must not change the request. */
+  /** The values from when the dialog was opened, because later refreshes must not change the request. */
   const [opened, setOpened] = useState<Pick<ActionProps<Answer>, 'run' | 'children' | 'title'>>();
   /** The last error that a field shows. */
   const [shown, setShown] = useState<Error>();
@@ -98,7 +98,7 @@ export function Action<Answer>({
 
 type Fields = Readonly<Record<string, string>>;
 
-/** Sends the form of a dialog. `run` is there while the dialog is open: after it, nothing is kept of the form and its answer. */
+/** Sends the form of a dialog. `run` exists only while the dialog is open. Afterwards nothing of the form and its answer is kept. */
 function useChange<Answer>(
   dialog: RefObject<HTMLDialogElement>,
   run: ((fields: Fields) => Promise<Answer>) | undefined,
@@ -107,11 +107,12 @@ function useChange<Answer>(
   const client = useQueryClient();
   /** A second press can arrive before the button is drawn as disabled. */
   const isSent = useRef(false);
-  /** The request with its fields: they may have a secret, which the cache of changes would keep. */
+  /** The request with its fields. They may contain a secret, and a mutation cache would keep it. */
   const sent = useRef<() => Promise<Answer>>();
   const change = useMutation({
     gcTime: 0,
-    // It takes the request from `send`: its own `run` is of an earlier drawing until the effects of this one have run.
+    // It uses the request in `send`, because its own `run` belongs to an earlier render until the effects of this
+    // render have run.
     mutationFn: async () => {
       const request = sent.current;
       sent.current = undefined;
@@ -120,16 +121,16 @@ function useChange<Answer>(
     },
     onSettled: (answer) => {
       isSent.current = false;
-      // An answer is read first: the row of this button may be gone afterwards, and its dialog with it.
+      // The user reads the answer first, because afterwards the row of this button, and so its dialog, may be gone.
       if (dialog.current?.open && answer !== undefined && shownOf(answer)) return undefined;
-      // Also after a conflict: the page then shows what there is now.
+      // A conflict also refreshes the page, so that it shows the present state.
       return reload(client);
     },
     onSuccess: (answer) => {
       if (!shownOf(answer)) dialog.current?.close();
     },
   });
-  // Also if it was closed before the answer.
+  // This also applies if the dialog was closed before the answer.
   useEffect(() => {
     if (!run && !change.isPending && !change.isIdle) change.reset();
   }, [run, change.status]);
@@ -146,7 +147,7 @@ function useChange<Answer>(
 
 const UNSAVED = 'The new URLs are not shown again. Close without saving them?';
 
-/** Escape would close the dialog without asking, wherever the focus is. */
+/** Otherwise Escape would close the dialog without asking, wherever the focus is. */
 function useEscape(dialog: RefObject<HTMLDialogElement>, isOpen: boolean): void {
   useEffect(() => {
     if (!isOpen) return undefined;
@@ -158,11 +159,11 @@ function useEscape(dialog: RefObject<HTMLDialogElement>, isOpen: boolean): void 
   }, [isOpen]);
 }
 
-/** Asks before an answer is lost that no other page shows. */
+/** Asks before the user closes an answer that no other page shows. */
 const mayClose = (dialog: HTMLDialogElement | null): boolean =>
   !dialog?.querySelector('[data-unsaved]') || confirm(UNSAVED);
 
-/** A button whose row has no use for it any more leaves the focus to its table or its bar, and not to the top of the page. */
+/** When a row no longer has its button, the focus moves to the table or the bar, and not to the top of the page. */
 function useFocusAfter(dialog: RefObject<HTMLDialogElement>) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {

@@ -23,7 +23,9 @@ export function Answer<T>({ of, children }: { of: Asked<T>; children: (data: T) 
   return of.error ? <Failed error={of.error} /> : <Waiting />;
 }
 
-/** A screen. Its heading gets the focus at once, so that a screen reader says where it is, and no field that the reader is in loses it. */
+/**
+ * A screen. Its heading gets the focus at once, so that a screen reader announces the page. A field that already has the focus keeps it.
+ */
 export function Page({ title, children }: { title: string; children: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {

@@ -16,11 +16,11 @@ const colorOf = ({ color }: Series, at: number): string => color ?? COLORS[at % 
 
 type BarsProps = {
   readonly label: string;
-  /** Days, or hours as `2026-01-31T14:00`, separated by commas: the same times are the same chart. */
+  /** Days, or hours as `2026-01-31T14:00`, separated by commas. An equal text means an unchanged chart. */
   readonly times: string;
   readonly series: readonly Series[];
   readonly show: (value: number) => string;
-  /** Called with the place of the day or the hour that was pressed. */
+  /** Called with the index of the clicked day or hour. */
   readonly onPick: (at: number) => void;
 };
 
@@ -30,11 +30,14 @@ const timeName = (time: string): string => (isHour(time) ? hourName(time) : dayN
 /** Where the mouse is: which time, and how far from the left. */
 type Pointed = { readonly at: number; readonly left: number };
 
-/** Values of each day or hour as stacked bars. The mouse sees the figures of one, and opens it. The keyboard has them in tables. */
+/**
+ * Values of each day or hour as stacked bars. The mouse shows the figures of one bar, and opens it. Keyboard users have the same figures in
+ * tables.
+ */
 export function Bars({ label, times, series, show, onPick }: BarsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [pointed, point] = useState<Pointed>();
-  /** The chart is not drawn again for another function. */
+  /** A new function does not redraw the chart. */
   const pick = useRef(onPick);
   pick.current = onPick;
   useEffect(() => {
@@ -130,7 +133,7 @@ function dataOf({ times, series }: Drawn): uPlot.AlignedData {
   return [times.map((_, at) => at), ...stacked.reverse()];
 }
 
-/** Every so many times, one has its name under the axis, and so many pixels for it. */
+/** The interval between labels under the axis, and the pixels of a label. */
 const OF_DAYS = { space: 60, incrs: [1, 2, 7, 14, 28] };
 const OF_HOURS = { space: 100, incrs: [1, 2, 3, 6, 12, 24] };
 

@@ -22,7 +22,7 @@ type BudgetTableProps = {
   readonly caption?: string;
 };
 
-/** Shared budgets, the fullest first, with what changes them. */
+/** Shared budgets, the fullest first, with the buttons that change them. */
 export function BudgetTable({
   of,
   empty,
@@ -34,7 +34,7 @@ export function BudgetTable({
     <Answer of={of}>
       {({ rows, isCut }) => {
         const shown = rows.filter(isShown).toSorted((a, b) => shareOf(b) - shareOf(a));
-        // Also without a row: a dialog that is open keeps its row, and its column.
+        // The table is shown even without rows, because an open dialog keeps its row and its column.
         const areDeleted = shown.length > 0 && shown.every(({ deleted_at: end }) => end !== null);
         const isChanged = can('admin') && !areDeleted;
         return (
@@ -112,7 +112,7 @@ const CHANGE: Column<SharedBudget> = {
     ),
 };
 
-/** When the money of a budget ends, if it goes on as since its window began. */
+/** When the money of a budget will be spent at the present rate of its window. */
 export function Empty({ budget }: { budget: SharedBudget }) {
   const zone = useZone();
   const { current, cost_limit: most } = budget;

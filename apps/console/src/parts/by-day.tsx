@@ -17,7 +17,7 @@ type Row = UsageReport['data'][number];
 
 /** Identifies the group of a row in one dimension. */
 export const groupOf = (row: Row, by: Dimension): string => valueIn(row, by) ?? NONE;
-/** As `OTHERS`, no name of a user. */
+/** Like `OTHERS`, this is never the name of a user. */
 const NONE = '\0none';
 
 /** The text of a group. */
@@ -35,11 +35,11 @@ type SpendProps = {
   readonly report: UsageReport;
   readonly by: Dimension;
   readonly range: Range;
-  /** Those of the report. */
+  /** The filters of the report. */
   readonly filters?: UsageFilters;
 };
 
-/** A report by day and one more dimension as a chart. A day leads to its requests. */
+/** A chart of a report by day and one more dimension. A click on a day opens its requests. */
 export function SpendByDay({ report, by, range, filters = {} }: SpendProps) {
   const days = daysOf(range).join();
   const series = useMemo(() => stack(report, by, days.split(',')), [report, by, days]);

@@ -22,7 +22,7 @@ export const KeptRefusals = () => (
   <p class="soft">The list has the first ten refused calls of an hour for each URL and code.</p>
 );
 
-/** The columns of a list of calls, passed, failed and refused. */
+/** The columns of a list of passed, failed and refused calls. */
 export const CALL_COLUMNS: readonly Column<Call>[] = [
   {
     head: 'Time',
@@ -67,5 +67,5 @@ export const CALL_COLUMNS: readonly Column<Call>[] = [
   { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost ?? -1 },
 ];
 
-/** The same with the end in words, for lists of few calls. */
+/** The same columns with the outcome in words, for short lists. */
 export const ENDED: Column<Call> = { head: 'In words', cell: (call) => <Ended call={call} /> };

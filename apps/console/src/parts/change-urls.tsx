@@ -9,12 +9,12 @@ import { RunChange } from './run-change.tsx';
 
 type Texts = Readonly<Record<string, string>>;
 
-/** A change that the reader can make of URLs. */
+/** A change that the user can apply to URLs. */
 type Way = {
   readonly label: string;
   readonly isDanger?: boolean;
   readonly fields: ComponentChildren;
-  /** Undefined: nothing that can be read was entered. */
+  /** Undefined: no valid input. */
   readonly read: (texts: Texts) => UrlChange | undefined;
   readonly wanted: string;
 };
@@ -66,7 +66,7 @@ const WAYS: readonly Way[] = [
   { label: 'Revoke', isDanger: true, fields: null, read: () => ({ kind: 'revoke' }), wanted: '' },
 ];
 
-/** Says what a change does to these URLs while it is entered. */
+/** Describes the effect of a change on these URLs while the user types. */
 function Preview({ way, urls }: { way: Way; urls: readonly Url[] }) {
   const [texts, setTexts] = useState<Texts>();
   const box = useRef<HTMLDivElement>(null);
@@ -109,7 +109,7 @@ export const ChangeUrl = ({ url }: { url: Url }) => (
 );
 
 function ChangeOne({ way, url }: { way: Way; url: Url }) {
-  /** As somebody else has changed it while the dialog was open. */
+  /** The URL as it was changed elsewhere while the dialog was open. */
   const meanwhile = useRef<Url>();
   const run = async (texts: Texts) => {
     const plan = planOf(way, texts, [meanwhile.current ?? url]);
@@ -149,10 +149,10 @@ function ChangeOne({ way, url }: { way: Way; url: Url }) {
 
 type ChangeUrlsProps = {
   readonly urls: readonly Url[];
-  /** Says that more URLs fit than these. */
+  /** Says that more URLs match than these. */
   readonly more: string;
   readonly onOpen: (isOpen: boolean) => void;
-  /** Gets the ids of those that were changed when the reader leaves the answer. */
+  /** Called with the ids of the changed URLs when the user closes the answer. */
   readonly leave: (done: ReadonlySet<string>) => void;
 };
 

@@ -18,7 +18,7 @@ export function useMonthCosts(): Costs | undefined {
   return customerCosts({ month: soFar.data, week: week.data }, now, whole.to);
 }
 
-/** The same of one customer, whom a list of very many may lack. */
+/** The spending of one customer, which a list of very many customers may omit. */
 export function useMonthCost(user: string): CustomerCost | undefined {
   const { zone } = useRange();
   const now = useNow();

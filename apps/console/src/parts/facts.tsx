@@ -27,7 +27,7 @@ export function When({ at }: { at: number | null }) {
   return <time dateTime={new Date(at * 1000).toISOString()}>{time(at, zone)}</time>;
 }
 
-/** Says why there are no live figures, so that settled ones are not mistaken for them. */
+/** Says why live figures are missing, so that settled figures are not mistaken for live ones. */
 export const NotLive = () => (
   <p role="status" class="failed">
     Redis does not answer. These figures are of the calls that the ledger has, without running calls and
@@ -72,13 +72,13 @@ export function Id({ of, name }: { of: string; name: string }) {
   );
 }
 
-/** A customer, whose page it leads to. */
+/** A link to the page of a customer. */
 export const User = ({ of }: { of: string | null }) =>
   of === null ? <>–</> : <a href={hrefOf('customers', of)}>{of}</a>;
 
 type Named = { readonly id: string | null };
 
-/** The name of an API key, a virtual key or a budget, as the reader may see it. */
+/** The name of an API key, a virtual key or a budget, if the user may see it. */
 export function useName(kind: 'api_key' | 'virtual_key' | 'budget', id: string | null): string {
   const can = useContext(Rights);
   const { data: names } = useNames(can('admin'));

@@ -17,7 +17,7 @@ type FieldProps = {
   readonly suggested?: readonly string[] | undefined;
   readonly onFocus?: () => void;
   readonly onTyped?: (text: string) => void;
-  /** Its name in the API, if it is another one. A refusal that names it is shown here. */
+  /** Its name in the API, if that differs. A refusal with this name is shown here. */
   readonly param?: string;
 };
 
@@ -89,7 +89,7 @@ type ChoiceProps = Pick<FieldProps, 'label' | 'name' | 'value'> & {
 export function Choice({ label, name, value = '', options }: ChoiceProps) {
   const id = useId();
   const all = options.some(([each]) => each === value) ? options : [...options, [value, value] as const];
-  // The property to which a reset of the form returns. The types of Preact lack it.
+  // The value that a form reset restores. Preact's types lack this property.
   return (
     <p class="field">
       <label for={id}>{label}</label>
@@ -110,12 +110,12 @@ export function textsOf(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(all.filter(([, value]) => value !== ''));
 }
 
-/** How long after the last key a typed filter applies. */
+/** How long after the last key press a typed filter applies. */
 const TYPED_MS = 400;
 
 /**
- * A form whose fields become the parameters of the address as they are chosen, and follow it when a link or the Back button changes it. A
- * filter of the address that has no field among the children gets one, so that it is seen, kept and can be removed.
+ * A form that writes its fields into the address when they change. The fields follow when a link or the Back button changes the address. A
+ * filter in the address without a field among the children gets its own field, so that it is visible, kept and removable.
  */
 export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
   const form = useRef<HTMLFormElement>(null);
@@ -126,10 +126,10 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
     const names = form.current ? withoutField(form.current, filtersIn(place.params)) : [];
     if (names.join() !== others.join()) setOthers(names);
   };
-  // After each change of the children: a field may come with an answer.
+  // Runs after each change of the children, because a field may appear with an answer.
   useLayoutEffect(findOthers);
-  // With the change of the fields, not after the next frame: that would erase what the reader typed in between.
-  // The page around it may be drawn later than this form, so the fields follow what they are given, too.
+  // Runs together with the change of the fields, because the next frame would erase text typed in between. The page
+  // around this form may render later, so the fields also follow their properties.
   const followed = useRef<string>();
   useLayoutEffect(() => {
     const given = form.current
@@ -171,7 +171,7 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
   );
 };
 
-/** The filters that have no field of their own. One that the reader is in stays until the reader leaves it. */
+/** The filters without their own field. A filter with the focus stays until it loses the focus. */
 function withoutField(form: HTMLFormElement, filters: Readonly<Record<string, string>>): string[] {
   const names = new Set(Object.keys(filters));
   for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('[name]')) {
@@ -189,7 +189,7 @@ const givenTo = (form: HTMLFormElement): string =>
     ),
   );
 
-/** Resets all fields but the one that the reader is in: what is typed there is ahead of the address. */
+/** Resets all fields except the one with the focus, because its text is newer than the address. */
 function followAddress(form: HTMLFormElement): void {
   for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')) {
     if (field instanceof HTMLInputElement) {

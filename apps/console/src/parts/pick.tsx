@@ -5,7 +5,7 @@ import { Field } from './form.tsx';
 
 type PickProps = { readonly label: string; readonly by: Dimension; readonly value: string | undefined };
 
-/** A field that suggests values that calls have, read when the reader goes to it. Any other can be typed. */
+/** A field that suggests values of calls. It reads them when it gets the focus. Other values can be typed. */
 export function Pick({ label, by, value }: PickProps) {
   const [isEntered, setEntered] = useState(false);
   const { data: suggested = [] } = useValues(by, isEntered);
@@ -14,7 +14,7 @@ export function Pick({ label, by, value }: PickProps) {
   );
 }
 
-/** The same for a user, of whom there may be more than a list has. */
+/** The same for users, of whom there may be more than a list contains. */
 export function PickUser({ value }: { readonly value: string | undefined }) {
   const [isEntered, setEntered] = useState(false);
   const [typed, setTyped] = useState('');

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { RANGE_PARAMS } from '../data/format/range.ts';
 
-/** A place in the console. The address has it behind its `#`, so the server's log has neither ids nor filters. */
+/** A place in the console. It is in the fragment of the address, so that the server's log contains neither ids nor filters. */
 export type Place = {
   /** `['urls', id]` */
   readonly path: readonly string[];
@@ -10,7 +10,7 @@ export type Place = {
 
 type Params = Readonly<Record<string, string | undefined>>;
 
-/** The address of a place within the console, at the time that all pages show. Parameters that are empty are left out. */
+/** The address of a place in the console, with the range of all pages. Empty parameters are omitted. */
 export const href = (path: string, params: Params = {}): string =>
   exactHref(path, { ...rangeOnly(read()), ...params });
 
@@ -40,7 +40,7 @@ function read(): Place {
   return { path: parts, params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** A typed address may have a `%` that encodes nothing. */
+/** A typed address may contain an invalid `%`. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -51,7 +51,7 @@ function decode(part: string): string {
 
 export function usePlace(): Place {
   const [place, setPlace] = useState(read);
-  // Before the browser can react to the reader, so that no change of the address is missed.
+  // Runs before the browser handles input, so that no change of the address is missed.
   useLayoutEffect(() => {
     const follow = () => setPlace(read());
     addEventListener('hashchange', follow);

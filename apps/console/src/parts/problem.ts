@@ -2,7 +2,7 @@ import { PresignError } from '@presign/client';
 import { createContext, type RefObject } from 'preact';
 import { useContext, useLayoutEffect, useRef } from 'preact/hooks';
 
-/** The error of a form, and what a field calls that shows it. */
+/** The error of a form, and the function that a field calls when it shows the error. */
 type Problem = { readonly error: Error | null; readonly onShown: (error: Error) => void };
 
 export const Problem = createContext<Problem>({ error: null, onShown: () => {} });
@@ -15,7 +15,7 @@ const isAbout = (error: Error | null, name: string): error is PresignError =>
   /^($|[.[])/.test(error.param.slice(name.length));
 
 /**
- * The message of the form's error, if it is about this field, which then gets the focus.
+ * The message of the form's error, if the error is about this field. The field then gets the focus.
  * @param param the name of the field in the API
  */
 export function useProblem<E extends HTMLElement>(

@@ -12,7 +12,7 @@ import {
 } from '../data/format/range.ts';
 import { exactHref, usePlace } from './place.ts';
 
-/** The time that all pages show. It ends at one moment for all of them, which moves on. */
+/** The range of all pages. It ends at the same moment for all pages, and this moment advances. */
 export function useRange(): Range & { readonly isLive: boolean } {
   const { params } = usePlace();
   const now = useNow();
@@ -105,7 +105,7 @@ export function RangePicker() {
   );
 }
 
-/** A month that an address names and the list lacks. */
+/** A month from the address that is not in the list. */
 const otherMonth = (time: string | undefined, months: readonly string[]): string[] =>
   time !== undefined && /^\d{4}-\d\d$/.test(time) && !months.includes(time) ? [time] : [];
 

@@ -12,12 +12,14 @@ type Ends = ReadonlyMap<string, Planned & { readonly end: Changed | Error }>;
 
 type RunChangeProps = {
   readonly plan: UrlPlan;
-  /** Says that more URLs fit than those of the plan. */
+  /** Says that more URLs match than the plan contains. */
   readonly more: string;
   readonly leave: (done: ReadonlySet<string>) => void;
 };
 
-/** Carries a change out when it is shown, with its progress and a line for each failure. Leaving it ends it after the requests under way. */
+/**
+ * Runs a change when it is shown, with its progress and a line for each failure. If the user leaves it, it ends after the running requests.
+ */
 export function RunChange({ plan: { change, planned }, more, leave }: RunChangeProps) {
   const [ends, setEnds] = useState<Ends>(new Map());
   const [isRunning, setRunning] = useState(false);
@@ -76,7 +78,7 @@ const isFinished = (item: Planned, end: Changed | Error | undefined): boolean =>
 const doneIn = (ends: Ends): ReadonlySet<string> =>
   new Set([...ends].flatMap(([id, { end, ...item }]) => (isFinished(item, end) ? id : [])));
 
-/** Those that failed, were not sent, or have a new URL that is not here yet. One that somebody else has changed starts from what it is now. */
+/** The URLs that failed, were not sent, or lack their new URL. A URL that was changed elsewhere starts from its present state. */
 function restOf(change: UrlChange, planned: readonly Planned[], ends: Ends): readonly Planned[] {
   return planned.flatMap((item) => {
     const end = ends.get(item.url.id)?.end;
@@ -154,5 +156,5 @@ function NewUrls({ ends }: { ends: Ends }) {
 const csvOf = (rows: readonly (readonly string[])[]): string =>
   [['id', 'external_user', 'url'], ...rows].map((row) => `${row.map(quoted).join(',')}\r\n`).join('');
 
-/** A field of CSV. A spreadsheet would run one that begins as a formula does. */
+/** A field of CSV. A spreadsheet would run a field that begins like a formula. */
 const quoted = (text: string): string => `"${text.replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;

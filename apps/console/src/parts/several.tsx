@@ -14,7 +14,7 @@ type SeveralProps = {
   readonly onChange: (value: readonly string[]) => void;
 };
 
-/** The texts of a list that were entered, and the one that is being typed, which counts, too. */
+/** The entered texts of a list, and the text that is being typed, which counts too. */
 type Entered = { readonly chosen: readonly string[]; readonly text: string };
 
 const split = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);

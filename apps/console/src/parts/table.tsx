@@ -10,7 +10,7 @@ export type Column<Row> = {
   readonly figure?: true;
   /** Sorts the rows by it, if the table has all rows. */
   readonly sort?: (row: Row) => number | string;
-  /** Buttons, which stay in sight while the others scroll. */
+  /** A column of buttons, which stays visible while the others scroll. */
   readonly actions?: true;
 };
 
@@ -27,13 +27,13 @@ type TableProps<Row> = {
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
   readonly empty?: string;
-  /** The sums, with the cells of all columns. They are in sight before the rows. */
+  /** The row of sums, with a cell for each column. It is above the other rows. */
   readonly foot?: readonly ComponentChildren[];
   /** Rows that are shown at once. */
   readonly page?: number;
   /** The column that sorts the rows at first. Without one, they stay as given. */
   readonly first?: Order;
-  /** Whether there are rows that were not read. Then the heads sort nothing: the first row of an order might be one of those. */
+  /** Whether some rows were not read. The column heads then sort nothing, because an unread row might be the first. */
   readonly isCut?: boolean;
 };
 
@@ -42,7 +42,7 @@ const PAGE = 50;
 
 type Order = { readonly head: string; readonly isDown: boolean };
 
-/** A table that scrolls in its own box, with the first column and the buttons in sight. On a phone, each row is a card. */
+/** A table that scrolls in its own box and keeps the first column and the buttons visible. On a phone, each row is a card. */
 export function Table<Row>({
   caption,
   columns,
@@ -99,8 +99,8 @@ export function Table<Row>({
 }
 
 /**
- * The rows of a page. While a dialog of one of them is open, the same rows stay in their places, with their new figures: a row that moves
- * or leaves would take its dialog along, and what is typed there.
+ * The rows of a page. While a row's dialog is open, the same rows stay in place with their new figures. A row that moved or disappeared
+ * would take its dialog and the typed text with it.
  */
 function useHeld<Row>(page: readonly Row[], all: readonly Row[], keyOf: (row: Row) => string) {
   const box = useRef<HTMLElement>(null);
@@ -115,7 +115,7 @@ function useHeld<Row>(page: readonly Row[], all: readonly Row[], keyOf: (row: Ro
   return { box, shown: before.current, onClosed: { onCloseCapture: () => drawAgain({}) } };
 }
 
-/** The browser takes the focus from an element whose row moves. It gets it back. */
+/** The browser removes the focus from an element whose row moves. This restores the focus. */
 function useKeptFocus(box: RefObject<HTMLElement>): void {
   const { activeElement: focused } = document;
   const isOwn = box.current?.contains(focused) === true;
@@ -153,7 +153,7 @@ function Head<Row>({ column, order, setOrder }: HeadProps<Row>) {
   );
 }
 
-/** A card on a phone shows the head of each cell, which `data-head` has. */
+/** A card on a phone shows the head of each cell, from `data-head`. */
 function Cell<Row>({ column, row, isFirst }: { column: Column<Row>; row: Row; isFirst: boolean }) {
   const content = <div class="cell">{column.cell(row)}</div>;
   if (isFirst) return <th scope="row">{content}</th>;

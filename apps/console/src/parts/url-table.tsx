@@ -23,7 +23,7 @@ import { type Column, PagedTable, type Pages } from './table.tsx';
 type UrlTableProps<P> = {
   readonly of: Pages<P>;
   readonly rowsOf: (page: P) => readonly Url[];
-  /** Sessions of a page whose other URLs were not read. */
+  /** Sessions on a page with further URLs that were not read. */
   readonly cutOf?: (page: P) => readonly CutSession[];
   readonly caption: string;
   readonly empty: string;
@@ -98,7 +98,7 @@ type SelectionProps<P> = {
   /** How many listed URLs can be changed. */
   readonly live: number;
   readonly chosen: readonly Url[];
-  /** Whether more URLs may fit than are listed. */
+  /** Whether more URLs may match than are listed. */
   readonly isMore: boolean;
   readonly selection: Selection;
   readonly setSelection: (selection: Selection) => void;

@@ -29,7 +29,7 @@ export const Accounts = () => (
 const statusOf = ({ suspended_at: suspended, deleted_at: deleted }: Account): string =>
   deleted !== null ? 'deleted' : suspended !== null ? 'suspended' : 'active';
 
-/** A figure of an account's usage. All of its row are one answer. */
+/** A figure of an account's usage. All figures of a row come from one answer. */
 function Usage({ of: { id }, show }: { of: Account; show: (usage: AccountUsage) => ComponentChildren }) {
   const { data, error } = useAccountUsage(id);
   if (data) return <>{show(data)}</>;

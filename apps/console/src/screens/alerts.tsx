@@ -11,7 +11,7 @@ import { Field } from '../parts/form.tsx';
 import { href, hrefOf } from '../parts/place.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 
-/** Alerts with their state. Without one, three to begin with. */
+/** Alerts with their state. Without an alert, it suggests three. */
 export function Alerts() {
   const alerts = useAlerts();
   const isEmpty = alerts.data?.pages.every(({ data }) => data.length === 0);

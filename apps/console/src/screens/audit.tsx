@@ -51,7 +51,7 @@ export function Audit({ params }: { params: Place['params'] }) {
 }
 
 const ALL = ['', 'all'] as const;
-/** Makers of changes that are no API key. */
+/** Actors that are not API keys. */
 const ITSELF = [
   ['cli', 'the command line'],
   ['issuer', 'the issuer, at its start'],

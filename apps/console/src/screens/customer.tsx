@@ -85,7 +85,7 @@ function Buttons({ user }: { user: string }) {
   );
 }
 
-/** The newest refusals, of whatever time. */
+/** The newest refusals, independent of the range. */
 function Refusals({ user }: { user: string }) {
   const refused = useCalls({ external_user: user, outcome: 'refused' }, undefined, true);
   return (

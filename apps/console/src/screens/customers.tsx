@@ -5,7 +5,7 @@ import { Field, FilterForm } from '../parts/form.tsx';
 import type { Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 
-/** All customers: what each costs this month, and will cost at its end. */
+/** All customers, with the cost of each this month so far and at its end. */
 export function Customers({ params: { q = '' } }: { params: Place['params'] }) {
   const costs = useMonthCosts();
   const { isLive: _, ...range } = useRange();

@@ -133,7 +133,7 @@ type GroupProps = {
   readonly zone: string;
 };
 
-/** A group, which leads to the days of its calls, and a day to its calls. */
+/** A group links to the days of its calls, and a day links to its calls. */
 function Group({ of, by, filters, zone }: GroupProps) {
   const value = valueIn(of, by);
   const kind = by === 'api_key' || by === 'virtual_key' ? by : undefined;

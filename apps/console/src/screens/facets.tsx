@@ -9,15 +9,15 @@ type Row = UsageReport['data'][number];
 const NAMES = { provider: 'Providers', model: 'Models' } as const;
 type By = keyof typeof NAMES;
 
-/** Values of a facet, those of most calls first. */
+/** The values of a facet, those with the most calls first. */
 const MOST_VALUES = 8;
 
-/** The providers and models of the shown calls, with as many links that filter by them. Refused calls are not summed by them. */
+/** The providers and models of the shown calls. Each is a link that filters by it. Refused calls are not included. */
 export function Facets({ params }: { params: Place['params'] }) {
   const { failure, grant_id: grant, outcome, provider, model, ...others } = params;
   const { isLive: _, ...range } = useRange();
   const isSummed = failure === undefined && grant === undefined && outcome !== 'refused';
-  // The sums of both: each facet counts the calls with the chosen value of the other.
+  // The sums of both facets. Each facet counts the calls that match the chosen value of the other.
   const filters = { ...others, ...(outcome !== undefined && outcome !== 'failed' && { outcome }) };
   const { data: report } = useUsage({ range, groupBy: ['provider', 'model'], filters }, isSummed);
   if (!isSummed || !report) return null;
@@ -48,7 +48,7 @@ type FacetProps = {
   readonly calls: readonly (readonly [string, number])[];
 };
 
-/** A value that is chosen leads back to all. */
+/** A chosen value links back to all values. */
 const Facet = ({ by, params, calls }: FacetProps) =>
   calls.length > 1 || params[by] !== undefined ? (
     <nav aria-label={NAMES[by]} class="facets">

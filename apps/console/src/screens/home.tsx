@@ -19,7 +19,10 @@ const BY = [
   ['external_user', 'user'],
 ] as const;
 
-/** The spending now and at the month's end, failures and refusals, the customers who moved most, and the limits that end soon. */
+/**
+ * The spending now and at the month's end, failures and refusals, the customers whose spending changed most, and the limits that are nearly
+ * used.
+ */
 export function Home({ params }: { params: Place['params'] }) {
   const by = BY.find(([each]) => each === params.by)?.[0] ?? 'model';
   const { isLive: _, ...range } = useRange();
@@ -59,7 +62,7 @@ const MOST = 8;
 
 function Figures() {
   const { isLive: _, ...range } = useRange();
-  // The sums by customer, which this page shows as well.
+  // The sums by customer, which this page also shows.
   const usage = useUsage({ range, groupBy: ['external_user'] });
   return <Answer of={usage}>{({ total }) => <Totals total={total} range={range} />}</Answer>;
 }
@@ -100,7 +103,7 @@ function Totals({ total, range }: { total: UsageReport['total']; range: Range })
   );
 }
 
-/** Calls of a part of a day cannot be compared with the refusals of the whole day. */
+/** The calls of part of a day cannot be compared with the refusals of the whole day. */
 function shareRefused({ data, isExact }: Refused, calls: number): string {
   const refused = data.reduce((sum, each) => sum + each.calls, 0);
   return isExact ? percent(refused, refused + calls) : '–';
@@ -115,7 +118,7 @@ const Before = ({ now, then }: { now: number; then: number }) => (
 const change = (now: number, then: number): string =>
   `${now < then ? '−' : '+'}${Math.abs((now / then - 1) * 100).toFixed(0)} %`;
 
-/** The p95 of the hour in which the middle call was, by hours from the fastest on. */
+/** The p95 of the hour that contains the median call, with the hours sorted from the fastest. */
 function usualP95({ data }: UsageHours): number | null {
   const hours = data.flatMap(({ calls, total_ms: ms }) => (ms?.p95 == null ? [] : [{ calls, ms: ms.p95 }]));
   hours.sort((a, b) => a.ms - b.ms);

@@ -23,7 +23,7 @@ type InUse = {
   readonly share: number;
 };
 
-/** The limits that hold money or are near their end: of budgets, of virtual keys, and of URLs that were called lately. */
+/** The limits that hold money or are near their end: of budgets, of virtual keys, and of recently called URLs. */
 export function LimitsInUse() {
   const [budgets, keys, sessions] = [useBudgets(), useVirtualKeyFigures(), useRecentSessions()];
   return (
@@ -102,8 +102,8 @@ function ofVirtualKey({ id, name, budget, revoked_at: end }: VirtualKey): InUse[
 }
 
 /**
- * URLs that have ended are near no limit. An exhausted one is: an operator can raise its limit. The servers of a bundle have the
- * figures of the bundle, so they are left out.
+ * Ended URLs are excluded. Exhausted URLs are included, because an operator can raise their limits. The servers of a bundle repeat the
+ * figures of the bundle, so they are omitted.
  */
 const ofSession = ({ grants }: Session): InUse[] =>
   grants

@@ -97,7 +97,7 @@ const METADATA = 'Which: expected a key and a value of metadata, such as team=bl
 
 type Keys = Names['keys'];
 
-/** @param which what the scope is about, a key by its id or its name */
+/** @param which the value of the scope; a key by its id or its name */
 async function scopeOf(
   covers: string | undefined,
   which: string | undefined,
@@ -157,7 +157,7 @@ function CreateBudget() {
   );
 }
 
-/** The field for the subject of a budget. Its suggestions follow what is typed, while the dialog keeps the rest as it was opened. */
+/** The field for the subject of a budget. Its suggestions follow the typed text, while the rest of the dialog is unchanged. */
 function Which() {
   const [typed, setTyped] = useState('');
   const users = useUsers(typed);

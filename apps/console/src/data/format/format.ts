@@ -30,7 +30,7 @@ export function readMoney(text: string): number | undefined {
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? '–' : value.toLocaleString('en-US');
 
-/** A part of a whole, `–` if the whole is 0. */
+/** A share in percent, or `–` if the total is 0. */
 export const percent = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${((part / whole) * 100).toFixed(1)} %`;
 
@@ -46,7 +46,7 @@ export const duration = (ms: number | null | undefined): string =>
 export const limit = (value: number | null, show: (value: number) => string): string =>
   value === null || value === -1 ? 'no limit' : show(value);
 
-/** How much of a limit is used. Without a limit, this amount alone. */
+/** How much of a limit is used. Without a limit, only the amount. */
 export const usedOf = (used: number | null | undefined, most: number | null, show: typeof money): string =>
   most === null ? show(used) : `${show(used)} of ${show(most)}`;
 
@@ -70,10 +70,10 @@ export const hourName = (hour: string): string => `${dayName(hour.slice(0, 10))}
 /** The end of the year 9999. */
 const END_MS = 253_402_300_800_000;
 
-/** A moment as a field for a time shows it: in the zone, to the minute. */
+/** A moment in the format of a time field: in the zone, to the minute. */
 export const fieldTime = (text: string | undefined, zone: string): string | undefined => {
   const ms = /^\d+(\.\d+)?$/.test(text ?? '') ? Number(text) * 1_000 : Date.parse(text ?? '');
-  // Beyond it, the API takes no time, and a field shows none.
+  // The API accepts no later time, and a time field shows none.
   return ms >= 0 && ms < END_MS ? wallOf(ms, zone) : undefined;
 };
 

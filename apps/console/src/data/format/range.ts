@@ -1,13 +1,16 @@
-/** A time that pages show, in Unix seconds, and the zone of its days. */
+/** The range of time that pages show, in Unix seconds, and the time zone of its days. */
 export type Range = {
   readonly from: number;
   readonly to: number;
   readonly zone: string;
-  /** The time by its name, such as `30d`, `2026-01`, or both ends as the address has them. Ranges of one name that were made one after the other are the same question. */
+  /**
+   * The name of the range, such as `30d` or `2026-01`, or both ends as in the address. Two ranges with the same name are the same query,
+   * even if they were created at different moments.
+   */
   readonly name?: string;
 };
 
-/** The parameters of the address that say which time all pages show. Links keep them. */
+/** The parameters of the address that set the range of all pages. Links keep them. */
 export const RANGE_PARAMS = ['time', 'from', 'to', 'zone'] as const;
 type RangeParams = Readonly<Partial<Record<(typeof RANGE_PARAMS)[number], string>>>;
 
@@ -24,18 +27,19 @@ export function zoneOf({ zone }: RangeParams): string {
   }
 }
 
-/** A time of its name, days that end with today. */
+/** A named range: this many days up to today. */
 const LAST_DAYS: Readonly<Record<string, number>> = { today: 1, '7d': 7, '30d': 30, '90d': 90 };
 export const DEFAULT_TIME = '30d';
 
-/** The range that an address names. `now` is the end of one that goes on. */
+/** The range in an address. `now` is the end of a range without a fixed end. */
 export function rangeOf(params: RangeParams, now: number): Range {
   const zone = zoneOf(params);
   const { from, to, time: name = DEFAULT_TIME } = params;
   if (from !== undefined || to !== undefined) {
     const wanted = secondsOf(to, now);
     const start = Math.min(secondsOf(from, Math.max(0, Math.min(wanted, now) - USUAL_SECONDS)), wanted);
-    // A range whose end is ahead goes on until then. One that is ahead as a whole stays: the API wants an end after the beginning.
+    // A range that ends in the future ends now. A range that is wholly in the future is unchanged, because the API requires an end after
+    // the start.
     const end = start < now ? Math.min(wanted, now) : wanted;
     return { from: start, to: end, zone, name: `${from ?? ''}/${to ?? ''}` };
   }
@@ -51,17 +55,17 @@ export function rangeOf(params: RangeParams, now: number): Range {
 }
 
 const MONTH = /^\d{4}-\d\d$/;
-/** The length of a range whose beginning is not known, as the API has it. */
+/** The length of a range without a start, as in the API. */
 const USUAL_SECONDS = 30 * 86_400;
 
-/** As long a time right before; of a month that was chosen as such, as much of the month before. */
+/** The previous range of the same length. For a chosen month, the same part of the month before. */
 export function rangeBefore({ from, to, zone, name = `from ${from}` }: Range): Range {
   const isMonth = name === 'month' || name === 'last-month' || MONTH.test(name);
   const start = isMonth ? startOf(`${monthAfter(dayOf(from, zone), -1)}-01`, zone) : from - (to - from);
   return { from: start, to: Math.min(from, start + (to - from)), zone, name: `before ${name}` };
 }
 
-/** The whole month of a moment, of which the time `month` shows the part until now. */
+/** The whole month of a moment. The range `month` shows the part until now. */
 export function monthOf(at: number, zone: string): Range {
   const month = dayOf(at, zone);
   return {
@@ -117,7 +121,7 @@ export const dayOf = (at: number, zone: string): string => wallOf(at * 1000, zon
 function startOf(day: string, zone: string): number {
   const at = instantOf(`${day}T00:00`, zone) / 1000;
   const early = Date.parse(`${day}T00:00Z`) - Date.parse(`${wallOf(at * 1000, zone)}Z`);
-  // A clock that skips midnight shows a time of the day before until then.
+  // If the clock skips midnight, it shows a time of the previous day until then.
   return early > 0 ? at + early / 1000 : at;
 }
 
@@ -132,7 +136,10 @@ export function wallOf(ms: number, zone: string): string {
   return format.format(ms).replace(' ', 'T');
 }
 
-/** The moment at which a clock of the zone shows a time: one of two in the hour that a clock repeats, and one nearby in the hour that it skips. */
+/**
+ * The moment at which a clock of the zone shows a time. In a repeated hour it is one of the two moments, and in a skipped hour it is a
+ * moment nearby.
+ */
 export function instantOf(wall: string, zone: string): number {
   const asUtc = Date.parse(`${wall}Z`);
   const offset = (at: number) => Date.parse(`${wallOf(at, zone)}Z`) - Math.floor(at / 60_000) * 60_000;
