@@ -38,9 +38,9 @@ export type Gateway = {
   readonly app: Hono<GatewayEnv>;
   /** Whether `postCall` serves a request. */
   readonly isPostCall: (incoming: IncomingMessage) => boolean;
-  /** Serves a POST to a provider or an MCP server without Hono's routing and `Request`, for which every call would pay. */
+  /** Serves a POST to a provider or an MCP server without Hono's routing and `Request`, which would cost time in every call. */
   readonly postCall: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
-  /** Whether `serveSocket` serves an upgrade. Any other is a request that Node has given up. */
+  /** Whether `serveSocket` serves an upgrade. Node no longer reads any other upgrade as a request. */
   readonly isSocket: (incoming: IncomingMessage) => boolean;
   readonly serveSocket: ServeSocket;
   /** Refuses a request that cannot be read. */
@@ -103,7 +103,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const serving = call(incoming, outgoing, requestId);
     const answer = await serving.catch((error: Error) => fail(error, requestId, incoming));
     if (!answer) return;
-    // Part of an answer must not look whole.
+    // A partial answer must not look complete.
     if (outgoing.headersSent) return breakOff(outgoing);
     await writeAnswer(outgoing, answer);
     outgoing.end();
@@ -117,7 +117,7 @@ const NOT_OF_STATUS = ['PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 type Refuse = (refusal: Refusal, requestId: string, incoming: Incoming) => Response;
 
-/** Refuses a request with another method to an address that can only be read. */
+/** Refuses other methods at a read-only address. */
 const onWrongMethod =
   (refuse: Refuse): Handler<GatewayEnv> =>
   (c) =>
@@ -140,7 +140,7 @@ function closing(answer: Response): Response {
   return answer;
 }
 
-/** A `Host` that every reader understands alike. */
+/** A `Host` that every parser reads in the same way. */
 const PLAIN_HOST = /^[\w.:[\]-]+$/;
 
 /** The URLs of calls. A bundle is loaded by GET. */
@@ -159,7 +159,7 @@ const isSocket = (incoming: IncomingMessage): boolean =>
   PLAIN_HOST.test(incoming.headers.host ?? '') &&
   ambiguousRequest(incoming) === undefined;
 
-/** A route of all other methods. */
+/** A route for all other methods. */
 const byHono =
   (call: ServeCall): Handler<GatewayEnv> =>
   async ({ env, get }) => {
@@ -167,7 +167,7 @@ const byHono =
     return (await call(incoming, outgoing, get('requestId'))) ?? RESPONSE_ALREADY_SENT;
   };
 
-/** The form of an error where only the path is known. */
+/** The error format if only the path is known. */
 const shapeFor = ({ url = '' }: { readonly url?: string | undefined }) =>
   errorShapeOf(undefined, splitUrl(url).path);
 

@@ -1,8 +1,9 @@
 type Entry<T> = { at: number; readonly item: T };
 
 /**
- * Holds things that come and go in any order, as calls do. A `Set` or `Map` would keep calls after they end: V8 links the table of a full one
- * to its next table. Once a table is old, it keeps all later tables and everything that they held, until V8 collects the whole heap.
+ * A collection whose items are added and removed in any order, as calls are. A `Set` or `Map` would keep calls in memory after they end: V8
+ * links the table of a full one to the next table. An old table therefore keeps all later tables and their contents alive until V8 collects
+ * the whole heap.
  */
 export class Bag<T> {
   readonly #entries: Entry<T>[] = [];
@@ -18,7 +19,7 @@ export class Bag<T> {
     return () => this.#remove(entry);
   }
 
-  /** From the last to the first, so that an item that is removed meanwhile hides no other. The last one may then come twice. */
+  /** Iterates from last to first, so that removing an item skips no other. The last item may then appear twice. */
   *[Symbol.iterator](): Generator<T> {
     for (let at = this.#entries.length - 1; at >= 0; at--) {
       const entry = this.#entries[at];

@@ -38,7 +38,7 @@ export type SharedDeps = {
   readonly doubts: Doubts;
   readonly waiting: Waiting;
   readonly hosts: Hosts;
-  /** Aborts when the gateway begins to stop. It serves on for a while. */
+  /** Aborts when the gateway begins to stop. The gateway keeps serving for a while. */
   readonly draining: AbortSignal;
   /** Aborts when the gateway refuses connections. It ends streams that only wait for events. */
   readonly closing: AbortSignal;
@@ -55,7 +55,7 @@ export type SharedDeps = {
   readonly log: Logger;
 };
 
-/** A route works with everything that calls share, and with the verifier of its tokens. */
+/** The inputs of a route: everything that calls share, and the verifier of its tokens. */
 export type CallDeps<G extends VerifiedGrant> = SharedDeps & {
   readonly verify: Verifier<G>;
   readonly memory: GrantMemory;
@@ -67,7 +67,7 @@ export type CallDeps<G extends VerifiedGrant> = SharedDeps & {
 /** The values that middleware passes to a route. */
 export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };
 
-/** Serves a call. Resolves to a refusal that is still to be sent, or to undefined when all is written. */
+/** Serves a call. Resolves to a refusal that the caller must send, or to undefined if everything is written. */
 export type ServeCall = (
   incoming: IncomingMessage,
   outgoing: ServerResponse,

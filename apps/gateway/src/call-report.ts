@@ -22,7 +22,7 @@ type CallEnd = {
   readonly error?: string | undefined;
   /** The provider's own status. */
   readonly upstreamStatus?: number | undefined;
-  /** How the answer fell short, where it is no refusal. */
+  /** How the answer was incomplete, if it is not a refusal. */
   readonly code?: LastCall['code'] | undefined;
   readonly uses: number;
   /** Undefined: not known. */
@@ -33,7 +33,7 @@ type CallEnd = {
   readonly overrunMicrousd?: number | undefined;
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
-  /** Why the usage that the answer reported is in doubt. */
+  /** The contradiction in the reported usage. */
   readonly doubt?: Doubt | undefined;
   /** An operator, or the account that issued the URL, has to act. */
   readonly fault?: {
@@ -43,7 +43,7 @@ type CallEnd = {
   };
 };
 
-/** The span of a call, that of its request to the upstream, and `performance.now()` when that was sent. */
+/** The span of a call, the span of its request to the upstream, and `performance.now()` when that request was sent. */
 type CallSpans = { readonly own: Span; readonly upstream: Span; readonly sentAt: number };
 
 /** Everything that is known of one call when it ends. Each step adds what it learns. */
@@ -60,9 +60,9 @@ export class CallReport implements UpstreamTimes {
   grant: VerifiedGrant | undefined = undefined;
   policy: Policy | undefined = undefined;
   provider: string | undefined = undefined;
-  /** The version of what is known of it. */
+  /** The revision of the grant in this gateway's memory. */
   knowledge: string | undefined = undefined;
-  /** Its name is in a price list. Any other name could be any text that the holder wrote. */
+  /** Whether its name is in a price list. Any other name could be arbitrary text from the holder. */
   model: string | undefined = undefined;
   /** The field, kind, beta or model for which it was refused, in at most 110 letters, digits and `_.-[]=`. */
   unbounded: string | undefined = undefined;
@@ -72,7 +72,7 @@ export class CallReport implements UpstreamTimes {
   messages: number | undefined = undefined;
   /** The tool or method that they call, in at most 255 characters. */
   tool: string | undefined = undefined;
-  /** The id of the socket that it is a turn of, and its number there. */
+  /** For a turn: the id of its socket, and its number on the socket. */
   connection: string | undefined = undefined;
   turn: number | undefined = undefined;
   /** How many turns a socket had. */
@@ -85,7 +85,7 @@ export class CallReport implements UpstreamTimes {
   bodyMs = 0;
   /** How long Redis took to count it, in ms; 0 where it was not asked. */
   admitMs = 0;
-  /** How long the upstream took, in ms, with the time that the holder took to read its answer. */
+  /** How long the upstream took, in ms, including the time in which the holder read the answer. */
   upstreamMs = 0;
   /** `performance.now()` at the first byte of the upstream's body; 0 before. */
   firstByteAt = 0;
@@ -111,13 +111,15 @@ function holdersRequestId(value: string | string[] | undefined): string | undefi
   return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value) ? value : undefined;
 }
 
-/** Reports the end of a call. Its answer is the upstream's, or this refusal, with this status if it is not the refusal's own. */
+/**
+ * Reports the end of a call. Its answer is either the upstream's or this refusal. `status` is given if it differs from the refusal's own.
+ */
 export type ReportCall = (call: CallReport, refusal?: Refusal | undefined, status?: number) => void;
 
 /**
- * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or
- * message, because those carry tokens, keys and content. Refusals before admission cost their sender nothing, so their lines are
- * bounded, and each draws on the read quota of its URL.
+ * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or message, because
+ * those carry tokens, keys and content. Refusals before admission are free, so their log lines are bounded, and each refusal draws on the
+ * read quota of its URL.
  */
 export function callReporter({
   log,
@@ -129,7 +131,7 @@ export function callReporter({
 }: {
   /** Counts a call that took so many ms. */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
-  /** Counts and keeps a call that was not admitted, and whose token this gateway's keys have signed. */
+  /** Counts and records a refused call if a key of this gateway has signed its token. */
   readonly refused: RefusedCalls['add'];
   readonly log: Logger;
   readonly memory: GrantMemory;
@@ -200,7 +202,7 @@ function lineOf(
   const { grant, end, bodyMs, upstreamMs, firstByteAt, beganAt } = call;
   // The figures behind a refusal are those that its holder sees.
   const details = refusal?.details;
-  // One literal without spreads: V8 would move the object for each field behind one.
+  // One literal without spreads, because V8 would reallocate the object for each field after a spread.
   return {
     kind: call.kind,
     request_id: call.requestId,

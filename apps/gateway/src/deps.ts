@@ -15,7 +15,7 @@ export type GatewayDeps = SharedDeps &
   LlmParts &
   McpParts & {
     readonly publicKeys: PublicKeys;
-    /** They change when the knowledge file does. A call keeps the one that it began with. */
+    /** The providers change with the knowledge file. A call keeps the providers that it began with. */
     readonly providers: ReadonlyMap<string, Provider>;
     readonly knowledge: Pick<KnowledgeKeeper, 'status'>;
     readonly bodyWorkers: BodyWorkers;

@@ -10,7 +10,7 @@ import { hrefOfDay } from '../parts/by-day.tsx';
 import { href, type Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 
-/** Calls by how they ended, over time and in sum, with as many links that filter by it. */
+/** Calls by their outcome, over time and in total. Each outcome is a link that filters by it. */
 export function Outcomes({ params }: { params: Place['params'] }) {
   const { outcome: _, failure, grant_id: grant, ...filters } = params;
   const isSummed = failure === undefined && grant === undefined;
@@ -21,7 +21,7 @@ export function Outcomes({ params }: { params: Place['params'] }) {
   const isAll = Object.keys(filters).length === 0;
   const days = daysOf(range).join();
   const ofAll = isAll ? refused?.data : undefined;
-  // The same figures are the same chart, which is not drawn again under the mouse.
+  // Equal figures keep the chart, so that it is not redrawn under the mouse.
   const series = useMemo(
     () => (report ? seriesOf(report, days.split(','), ofAll) : []),
     [report, days, JSON.stringify(ofAll)],
@@ -70,7 +70,7 @@ const Facet = ({ name, params, outcome, calls }: FacetProps) => (
   </a>
 );
 
-/** The longest time of which the chart has hours. */
+/** The longest range for which the chart shows hours. */
 const SHORT_SECONDS = 2 * 86_400;
 const isShort = ({ from, to }: Range): boolean => to - from <= SHORT_SECONDS;
 
@@ -82,7 +82,7 @@ type ChartProps = { readonly params: Filters; readonly range: Range };
 
 type ByDayProps = ChartProps & {
   readonly series: readonly Series[];
-  /** Undefined: they are not known, or not of these filters. */
+  /** Undefined: unknown, or belonging to other filters. */
   readonly refused: Refused | undefined;
 };
 
@@ -146,7 +146,7 @@ function endedBy({ data }: UsageHours, starts: readonly number[]): Series[] {
 
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
 
-/** When the hours that a range touches begin. */
+/** The starts of the hours that a range touches. */
 function hoursOf({ from, to }: Range): number[] {
   const first = Math.floor(from / HOUR);
   return Array.from({ length: Math.ceil(to / HOUR) - first }, (_, at) => (first + at) * HOUR);

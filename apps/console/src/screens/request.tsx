@@ -74,7 +74,7 @@ function Similar({ id }: { id: string }) {
   );
 }
 
-/** Above 0, the SDK has sent the call again, and its holder asked once. */
+/** Above 0, the SDK repeated the call, and its holder asked only once. */
 const REPEATED: Column<Call> = { head: 'Repeated by the SDK', figure: true, cell: (call) => repeatsOf(call) };
 
 const repeatsOf = ({ retry_count: repeats }: Pick<Call, 'retry_count'>): string =>
@@ -118,7 +118,7 @@ const About = ({ call }: { call: CallWithRefunds }) => (
 
 const LIMITS = { url: 'the URL', virtual_key: 'the virtual key', budget: 'a shared budget' };
 
-/** Amounts of money are in microdollars, as all refusals by money have them. */
+/** Amounts of money are in microdollars, as in all refusals for money. */
 const isMoney = (code: string) => code.startsWith('cost_');
 
 /** The limit that refused a call, with its figures. */
@@ -166,7 +166,7 @@ type Line = {
 
 type PriceLine = NonNullable<CallWithRefunds['price_lines']>[number];
 
-/** The charge line by line: the units at their rates, the part that no limit is charged, and what was given back. */
+/** The charge line by line: the units at their rates, the part that no limit is charged, and the refund. */
 function Price({ call }: { call: CallWithRefunds }) {
   const { price_lines: lines, cost, overrun, refunds } = call;
   const charged = refunds.reduce<number | null>(
@@ -218,7 +218,7 @@ function whyNoLines(call: CallWithRefunds): string {
   return 'The reported usage has no price, or too many calls of this URL were free before it, so the whole hold is charged.';
 }
 
-/** Units that are counted in millions: their rates are too small for one. */
+/** Units whose rates are shown for a million, because the rate of one is too small. */
 const isTokens = (unit: string) => unit.endsWith('_tokens');
 
 function priceLine({ unit, count: amount, rate }: PriceLine): Omit<Line, 'id'> {
@@ -234,7 +234,7 @@ function priceLine({ unit, count: amount, rate }: PriceLine): Omit<Line, 'id'> {
   };
 }
 
-/** A line may be a part of a microdollar. */
+/** The amount of a line may be less than a microdollar. */
 const exact = (microusd: number | null): string =>
   microusd === null || Number.isInteger(microusd)
     ? money(microusd)

@@ -32,7 +32,7 @@ export function Urls({ params }: { params: Place['params'] }) {
     <Page title="URLs">
       <UrlFilters params={params} />
       <UrlTable
-        // A selection is of one filter.
+        // A selection belongs to one filter.
         key={JSON.stringify(params)}
         of={urls}
         rowsOf={(page) => page.urls.filter((url) => fitsUrl(url, params, now))}

@@ -50,7 +50,7 @@ const WebhookFields = ({ webhook }: { webhook?: Webhook }) => (
   </>
 );
 
-/** It gets the messages of alerts alone, and its URL is a secret. */
+/** It gets only the messages of alerts, and its URL is a secret. */
 const isSlack = (webhook: Webhook | undefined): boolean => webhook?.format === 'slack';
 
 const EventFields = ({ webhook }: { webhook: Webhook | undefined }) => (

@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Refusal } from '@presign/schema';
 import type { Policy } from './policy.ts';
 
-/** A request, as far as its origin and its client say. */
+/** The origin and the client of a request. */
 export type Asking = Pick<IncomingMessage, 'headers'> & {
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
@@ -19,9 +19,8 @@ const MAPPED = new BlockList();
 MAPPED.addSubnet('::ffff:0:0', 96, 'ipv6');
 
 /**
- * Reads addresses and CIDR ranges. An IPv4 client is compared with the IPv4 ones also where its address is written in IPv6, and
- * with no others: `::/0` is every IPv6 address. IPv6 has its own list, because one `BlockList` treats every IPv4 address as a
- * member of ::ffff:0:0/96.
+ * Reads addresses and CIDR ranges. An IPv4 client is compared only with IPv4 ranges, even if its address is written in IPv6. `::/0` means
+ * every IPv6 address. IPv6 has its own list, because one `BlockList` treats every IPv4 address as a member of ::ffff:0:0/96.
  * @throws when one of them is malformed
  */
 export function readRanges(ranges: readonly string[]): AddressRanges {
@@ -49,9 +48,9 @@ export function readRanges(ranges: readonly string[]): AddressRanges {
 const MOST_PROXIES = 32;
 
 /**
- * Reads the address of a client. `X-Forwarded-For` counts only as far as trusted proxies have written it: from its end, to the
- * first address that belongs to no trusted proxy. Its beginning is whatever the client sent.
- * Behind more than 32 proxies no address can be read.
+ * Reads the address of a client. Only the part of `X-Forwarded-For` that trusted proxies have written counts. It is read from its end to
+ * the first address that is not a trusted proxy. The client may have sent the beginning. Behind more than 32 proxies the address is
+ * unknown.
  */
 export function clientAddressReader(trustedProxies: readonly string[]): ClientAddress {
   const trusted = readRanges(trustedProxies);
@@ -83,8 +82,8 @@ function rangesOf(list: readonly string[]): AddressRanges {
 }
 
 /**
- * Refuses a call that does not come from where its URL may be called. The refusal does not say where that is, because
- * whoever has stolen a URL could then send that origin.
+ * Refuses a call from a place to which its URL is not bound. The refusal does not name the allowed places, because a
+ * thief of the URL could then send that origin.
  */
 export function bindRefusal(
   { conditions }: Pick<Policy, 'conditions'>,

@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache';
 import { NameTree } from '../json/names.ts';
 
 /**
- * The part of a policy that bodies are judged and changed by, compiled for the calls of one dialect. No call changes it. A call
- * takes time that grows with its body, however long the policy is.
+ * The part of a policy that bodies are judged and changed by, compiled for the calls of one dialect. Calls do not modify it. The time of a
+ * call grows with its body, and not with the policy.
  */
 export type CallRules = {
   readonly config: CompiledConfig | undefined;
@@ -13,7 +13,7 @@ export type CallRules = {
   readonly models: Named | undefined;
   /** The top-level fields that bodies may have. Undefined: all. */
   readonly fields: Named | undefined;
-  /** The names of which no other spelling may pass. */
+  /** The names whose other spellings are refused. */
   readonly names: NameTree;
 };
 
@@ -52,7 +52,7 @@ export function compileRules({ config, models, conditions }: RulesSource, dialec
   };
 }
 
-/** The rules of grants, by grant and dialect, as far as they find room. A forgotten one is compiled again. */
+/** A bounded cache of the rules of grants, by grant and dialect. An evicted entry is compiled again. */
 export class RulesMemory {
   readonly #ofGrants: LRUCache<string, OfGrant>;
 
@@ -60,7 +60,7 @@ export class RulesMemory {
     this.#ofGrants = new LRUCache({ maxSize: maxBytes });
   }
 
-  /** @param source of the rules, asked only if they are not known */
+  /** @param source of the rules, called only if they are not cached */
   of(grantId: string, dialect: Dialect | undefined, source: () => RulesSource): CallRules {
     const { byDialect, bytes } = this.#ofGrants.get(grantId) ?? { byDialect: new Map(), bytes: ENTRY_BYTES };
     const known = byDialect.get(dialect);

@@ -52,8 +52,8 @@ export async function loadPolicy(
 }
 
 /**
- * Loads the policy of a grant for a caller, and notes it in the report.
- * @returns a refusal, too, where the grant is bound to other places than the caller's
+ * Loads the policy of a grant for a caller, and adds it to the report.
+ * @returns a refusal, also if the grant is not bound to the caller's origin or address
  */
 export async function loadPolicyFor(
   deps: PolicyDeps & { readonly clientAddress: ClientAddress },
@@ -70,9 +70,8 @@ export async function loadPolicyFor(
 }
 
 /**
- * Loads a grant into Redis, from its seed if there is one, or else from Postgres. A seed that is of no use is gone
- * afterwards.
- * @param atMs the time of Redis, where it has said that a window is not that of its time
+ * Loads a grant into Redis, from its seed if there is one, or else from Postgres. An unusable seed is deleted.
+ * @param atMs the time of Redis, if Redis has reported that a window is not current
  * @returns the policy when Redis has the grant; without one, the caller has to try again
  */
 export async function loadGrantOnce(
@@ -100,8 +99,8 @@ export async function loadGrantOnce(
 }
 
 /**
- * Loads the policy of a grant again if a limit of money or tokens was taken away since the gateway remembers it.
- * @returns undefined where its limits stand, and where Redis does not say
+ * Loads the policy of a grant again if a limit of money or tokens was removed after the gateway cached it.
+ * @returns undefined if its limits are unchanged, or if Redis does not answer
  */
 export async function withLimitsOfNow(
   deps: PolicyDeps,
@@ -119,7 +118,7 @@ export async function withLimitsOfNow(
     }
     return undefined;
   } catch {
-    // The refusal that asks stands.
+    // The caller then keeps its refusal.
     return undefined;
   }
 }
@@ -129,7 +128,7 @@ type Tried = { readonly policy?: Policy; readonly atMs?: number };
 
 type Attempt = Exclude<Loaded, 'ok'> | { readonly policy: Policy } | 'absent' | 'suspended' | 'no_window';
 
-/** From memory, else from Redis. Without both, only Postgres can know the grant. */
+/** Reads from memory, or else from Redis. If neither has the grant, only Postgres can have it. */
 async function findPolicy(
   { redis, memory }: PolicyDeps,
   grant: VerifiedGrant,
@@ -152,7 +151,7 @@ type PolicyColumns = Pick<
   readonly server: McpServerPolicy | null;
 };
 
-/** Loads a grant as its issuer left it: no call has drawn on its budget. Its virtual key would be a row. */
+/** Loads a grant from its seed: no call has used its budget. A virtual key would need a row of Postgres. */
 function loadFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Attempt> {
   const { accountId, epoch, expiresAtMs, credential, budget } = seed;
   const signedUntilMs = undefined;

@@ -6,8 +6,8 @@ import { ToolMemory, type ToolRules } from './tool-rules.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 /**
- * The part of a grant that is not in its token. Only `costLimited`, `tokenLimited` and the windows of shared budgets change while the
- * grant lives: `admit` refuses a call that was planned without a limit, and one that names a window that is over.
+ * The part of a grant that is not in its token. Only `costLimited`, `tokenLimited` and the windows of shared budgets change during the life
+ * of a grant. `admit` refuses a call that was planned without a new limit, or for a window that is over.
  */
 export type Policy = {
   readonly ref: GrantRef;
@@ -24,7 +24,7 @@ export type Policy = {
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
-  /** Whether its own budget limits tokens by the minute, or a shared one in all. */
+  /** Whether its own budget limits tokens per minute, or a shared budget limits tokens in total. */
   readonly tokenLimited?: boolean | undefined;
   /** The shared budgets whose windows are the last of `ref.budgetIds`, in the same order. */
   readonly sharedIds: readonly string[];
@@ -33,7 +33,7 @@ export type Policy = {
 /** A stored credential of one version, encrypted. */
 export type SealedCredential = { readonly version: number; readonly sealed: string };
 
-/** The gateway's memory of grants. It has no counters, and no secret in clear. */
+/** The gateway's cache of grants. It has no counters, and no secret in plain text. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
   /** The rules that their policies are compiled to. */
@@ -62,11 +62,11 @@ const CREDENTIALS_BYTES = 16 * 1024 * 1024;
 /** An entry of the memory, without its longest text. */
 const ENTRY_BYTES = 500;
 
-/** Remembers a policy that takes as much memory as its text in Redis, and once more for its parts. */
+/** Caches a policy. Its size counts as twice its text in Redis: once for the text, and once for its parts. */
 export const remember = ({ policies }: GrantMemory, policy: Policy, doc: string): void =>
   void policies.set(policy.ref.id, policy, { size: 2 * doc.length + ENTRY_BYTES });
 
-/** Remembers a credential that was read along with its grant, unless a version as new is known. */
+/** Caches a credential that was read with its grant, unless the cache has the same or a newer version. */
 export function rememberSealed(
   { credentials }: GrantMemory,
   id: string,

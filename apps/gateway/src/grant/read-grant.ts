@@ -10,9 +10,9 @@ import { alias } from 'drizzle-orm/pg-core';
 export type GrantReader = ReturnType<typeof grantReader>;
 
 /**
- * Reads a grant with its limits, and the windows of its shared budgets at a time. One statement reads one snapshot: the budgets'
- * sums belong to the partition's cursor. It is built once, because building it takes 400 µs of CPU. The first gateway that asks
- * for a window stores it, with the boundaries that the issuer has stored.
+ * Reads a grant with its limits, and the windows of its shared budgets at a given time. It is one statement, so that the budgets' sums and
+ * the partition's cursor belong to one snapshot. It is built once, because that takes 400 µs of CPU. The first gateway that needs a window
+ * stores it, with the boundaries from the issuer.
  */
 export function grantReader(db: Database) {
   let statement: ReturnType<typeof grantStatement> | undefined;
@@ -62,7 +62,7 @@ function grantStatement(db: Database) {
     .prepare('read_grant');
 }
 
-/** A shared budget of a grant, and its window at the time asked for, unless it is not stored yet. */
+/** A shared budget of a grant, and its window at the given time if that is stored already. */
 type SharedBudget = { readonly sharedId: string; readonly window: BudgetState | undefined };
 
 /** The shared budgets of a grant that are not deleted. Figures fit into JSON: all are below 2^53. */

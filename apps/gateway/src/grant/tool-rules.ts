@@ -2,7 +2,7 @@ import type { ArgumentCondition, McpArguments, McpServerPolicy } from '@presign/
 import { LRUCache } from 'lru-cache';
 import { KnownNames } from '../json/names.ts';
 
-/** The policy of an MCP server, compiled for its calls. No call changes it. */
+/** The policy of an MCP server, compiled for its calls. Calls do not modify it. */
 export type ToolRules = {
   readonly server: McpServerPolicy;
   /** The tools that may be called. Undefined: all. */
@@ -46,7 +46,7 @@ export const compileArguments = (all: McpArguments): ToolArguments => ({
   ),
 });
 
-/** The rules of grants, as far as they find room. A forgotten one is compiled again. */
+/** A bounded cache of the rules of grants. An evicted entry is compiled again. */
 export class ToolMemory<T extends ToolRules | ToolArguments> {
   readonly #ofGrants: LRUCache<string, T>;
 
@@ -57,7 +57,7 @@ export class ToolMemory<T extends ToolRules | ToolArguments> {
     });
   }
 
-  /** @param compile is called only if the rules are not known */
+  /** @param compile is called only if the rules are not cached */
   of(grantId: string, compile: () => T): T {
     const known = this.#ofGrants.get(grantId);
     if (known) return known;

@@ -21,8 +21,8 @@ export type VerifiedGrant = {
 };
 
 /**
- * `expired` is the grant of a token whose only fault is its age, and `signed` the grant that any refused token names, if one of
- * this gateway's keys has signed it.
+ * `expired` is the grant of a token whose only fault is its age. `signed` is the grant in any refused token that a key of this gateway has
+ * signed.
  */
 export type Verified<G extends VerifiedGrant> =
   | { readonly grant: G }
@@ -108,7 +108,7 @@ export const bundleVerifier = (deps: VerifierDeps): Verifier<VerifiedGrant> =>
 
 /** The memory for verified tokens of one kind, about 27,000. Verifying a token takes 60 times as long as finding it. */
 const MEMORY_BYTES = 48 * 1024 * 1024;
-/** The memory of a grant, without the text that it has from its token. */
+/** The memory that a grant takes, without the text of its token. */
 const GRANT_BYTES = 700;
 
 /**

@@ -11,8 +11,8 @@ import type { Live } from './read-live.ts';
 export type Html = ReturnType<typeof html>;
 
 /**
- * Whether a browser asks for a page of its URL. All other clients get JSON: `text/html` must be in `Accept` by name, before the
- * types that programs ask for.
+ * Whether a browser asks for a page of its URL. All other clients get JSON: `Accept` must contain `text/html` before the types that
+ * programs request.
  */
 export const asksForPage = (c: Context<GatewayEnv>): boolean =>
   accepts(c, {
@@ -25,8 +25,7 @@ const JSON_TYPE = 'application/json';
 const HTML_TYPE = 'text/html';
 
 /**
- * Answers with a page that a holder reads. It needs no script, and its examples do not contain the URL, so a picture of it is no
- * secret.
+ * Answers with a page that a holder reads. It needs no script. Its examples do not contain the URL, so a screenshot reveals no secret.
  * @param origin the only origin whose pages may read the answer, if the URL is bound
  */
 export async function pageAnswer(
@@ -51,8 +50,8 @@ export async function pageAnswer(
 }
 
 /**
- * The same refusal as in JSON, for a reader.
- * @param json the refusal as a program gets it, whose status and headers stay
+ * The page of a refusal.
+ * @param json the refusal that a program gets; the page keeps its status and headers
  */
 export async function refusalPage(refusal: Refusal, json: Response, requestId: string): Promise<Response> {
   const { code, message } = errorBody(refusal, requestId).error;
@@ -68,8 +67,8 @@ export const fact = (name: string, value: string | Html): Html =>
   html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
 
 /**
- * A text that a reader copies. In a field, a press of "select all" takes the whole text and nothing else, with keys and on a phone, so that
- * copying needs no script.
+ * A text that a reader copies. It is a field, because "select all" then selects exactly its text, by keyboard and on a phone. Copying needs
+ * no script.
  */
 export const code = (name: string, text: string): Html =>
   html`<h3>${name}</h3><textarea readonly spellcheck="false" rows="${rowsOf(text)}" aria-label="${name}">${text}</textarea>`;
@@ -97,7 +96,7 @@ a { color: light-dark(#1a56c4, #7fb0ff) }
 :focus-visible { outline: 2px solid light-dark(#1a56c4, #7fb0ff); outline-offset: 2px }
 `;
 
-/** The page loads nothing, runs nothing, is shown in no frame, and its origin is its own (HTML standard §7.1.5). */
+/** The page loads nothing, runs nothing, cannot be framed, and has an opaque origin (HTML standard §7.1.5). */
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -156,7 +155,7 @@ const budgetFacts = (budget: Live['visible'][number]): Html =>
 const left = (most: number, used: number, show: (value: number) => string) =>
   `${show(Math.max(0, most - used))} of ${show(most)} left`;
 
-/** The limits that are no sum over the life of the URL. */
+/** The limits that are not totals over the life of the URL. */
 function rates(own: Live['own']): Html[] {
   const limits = showLimits(own);
   return LIMIT_NAMES.flatMap((name) => {

@@ -12,13 +12,13 @@ import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 export type Live = {
   /** The grant's own budget. */
   readonly own: BudgetFigures;
-  /** Those budgets that it shares with others and that their owner shows. */
+  /** The visible budgets that it shares with other URLs. */
   readonly visible: readonly BudgetFigures[];
   readonly isRevoked: boolean;
   readonly endsMs: number;
 };
 
-/** Reads the policy and the live figures of a grant, for a holder who may call it from where they are. */
+/** Reads the policy and the live figures of a grant, for a holder whose origin and address may call it. */
 export async function readForHolder<G extends VerifiedGrant>(
   deps: PolicyDeps & { readonly clientAddress: ClientAddress },
   report: CallReport,
@@ -49,14 +49,14 @@ export async function readLive(
         readEnd(deps.redis, ref),
       ] as const;
       const [[own, ...others], [end], ends = grant.expiresAtMs] = await Promise.all(asked);
-      // The token of an old URL may end before the grant does.
+      // After an extension, the token of the old URL ends before the grant.
       const endsMs = Math.min(grant.expiresAtMs, ends);
-      // Its account may resume, so the URL is not revoked.
+      // The account may be resumed, so the URL is not revoked.
       if (end?.why === 'suspended') return { refusal: { code: 'account_suspended' } };
       const isOver = (endsMs: number | undefined) => endsMs !== undefined && endsMs <= deps.now();
       const visible = others.flatMap((each) => (each?.visible && !isOver(each.endsMs) ? [each] : []));
       if (own) return { live: { own, visible, isRevoked: end?.why === 'revoked', endsMs } };
-      // Redis has lost the grant, or has its figures from before a loss.
+      // Redis has lost the grant, or has figures from before a loss of data.
       const loaded = await loadGrantOnce(deps, grant);
       if ('refusal' in loaded) return loaded;
     }

@@ -27,7 +27,7 @@ export function sdkExamples({ method, path, model: fixed, serves }: ExampleCall)
 type Sdk = {
   /** The part of the path that the SDK adds. */
   readonly ending: RegExp;
-  /** Small models of vendors that have the API. An example has the first one that the provider has a price for. */
+  /** Small models of vendors that have the API. An example uses the first one with a price at the provider. */
   readonly models: readonly string[];
   readonly body: (model: string) => object;
   /** @param base the path before that part, empty or `/…` */
@@ -196,7 +196,7 @@ const SDKS: readonly Sdk[] = [
 /** The model in a path of Google's API. */
 const modelIn = (path: string): string | undefined => /\/models\/([^/:]+):/.exec(path)?.[1];
 
-/** Both languages read a string of JSON as a string. */
+/** A JSON string is also a string literal in both languages. */
 const text = (value: string): string => JSON.stringify(value);
 
 function curl(method: string, path: string, body: object | undefined): Example {

@@ -1,6 +1,6 @@
 import type { Example } from './sdk-examples.ts';
 
-/** Programs for the socket of a URL. They read the URL without its path from the environment, as those of calls do. */
+/** Programs for the socket of a URL. They read the URL without its path from the environment, like the programs for calls. */
 export function socketExamples(protocol: 'responses' | 'realtime', path: string, model: string): Example[] {
   if (protocol === 'responses') return [wscat(path, { type: 'response.create', model, input: 'Hello' })];
   const response = { instructions: 'Say hello.', output_modalities: ['text'] };

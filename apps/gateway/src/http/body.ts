@@ -15,15 +15,16 @@ export type Body = Readable | Buffer | null;
 export type Whole = { readonly bytes: Buffer };
 
 /**
- * How long a body that is read whole may take to arrive: half a minute, and a second more for each of these bytes. Other
- * calls cannot use its memory meanwhile. Bytes are counted as sent: 440 KB of gzip can decode to 440 MB.
+ * How long a buffered body may take to arrive: half a minute, plus a second for each of these many bytes. The limit
+ * exists because other calls cannot use its memory meanwhile. Bytes are counted as sent, because 440 KB of gzip can
+ * decode to 440 MB.
  */
 const PATIENCE_MS = 30_000;
 const SLOWEST_BYTES_PER_SECOND = 16 * 1024;
 
 /**
- * Reads a body without decoding it. The limit on its size holds before and after decoding. After a refusal the connection
- * stays open and the rest of the body is discarded.
+ * Reads a body without decoding it. The size limit applies before and after decoding. After a refusal the connection stays open and the
+ * rest of the body is discarded.
  */
 export function readWhole(request: IncomingMessage, memory: Reservation): Read | Promise<Read> {
   if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
@@ -31,7 +32,7 @@ export function readWhole(request: IncomingMessage, memory: Reservation): Read |
 }
 
 async function awaitBody(request: IncomingMessage, memory: Reservation): Promise<Read> {
-  // Node hands over the body that came with the headers right after them.
+  // Node emits a body that arrived together with the headers right after the headers.
   await undefined;
   return takeArrived(request, memory) ?? gather(request, bodyOf(request), memory, BROKEN_OFF);
 }
@@ -39,8 +40,8 @@ async function awaitBody(request: IncomingMessage, memory: Reservation): Promise
 type Read = Whole | { readonly refusal: Refusal };
 
 /**
- * Takes a small body that is there already, as most are: they come in one piece with their headers. Undefined: it is still to
- * come, or is large. To listen for it would cost more than everything else that is done to it.
+ * Takes a small body that has already arrived. Most have, because they arrive in one chunk with their headers. Undefined: it has not
+ * arrived, or is large. Listening for such a body would cost more than all other work on it.
  */
 function takeArrived(request: IncomingMessage, memory: Reservation): Read | undefined {
   const size = statedSize(request);
@@ -56,7 +57,7 @@ function takeArrived(request: IncomingMessage, memory: Reservation): Read | unde
   return { bytes };
 }
 
-/** Reads a body and removes its content coding (RFC 9110 §8.4). It may have one of `DECODERS`. */
+/** Reads a body and removes its content coding (RFC 9110 §8.4). The coding must be one of `DECODERS`. */
 export function readDecoded(request: IncomingMessage, memory: Reservation): Read | Promise<Read> {
   const coding = contentCoding(request);
   if (coding === 'identity') return readWhole(request, memory);
@@ -75,8 +76,8 @@ const statesTooMuch = ({ headers }: IncomingMessage, { maxBodyBytes }: Reservati
 const SCAN_MS = 30_000;
 
 /**
- * Hands a body's decoded bytes to `take`, and keeps none of them. It stops when `take` returns false, at `maxBytes`, and
- * where the body cannot be decoded. A small body is scanned at once, and the rest of a large one in turns.
+ * Passes a body's decoded bytes to `take` without storing them. It stops when `take` returns false, at `maxBytes`, or
+ * where decoding fails. A small body is scanned at once, and the rest of a large body in turns.
  */
 export async function scanBody(
   request: IncomingMessage,
@@ -111,7 +112,7 @@ export function statedSize({ headers }: IncomingMessage): number {
     : Number.POSITIVE_INFINITY;
 }
 
-/** Whether a body is large, or only its end says how large it is: it is chunked, or small and coded. */
+/** Whether a body is large, or its size is known only at its end because it is chunked or compressed. */
 export const mayBeLarge = (request: IncomingMessage): boolean =>
   statedSize(request) > SMALL_BODY_BYTES || contentCoding(request) !== 'identity';
 
@@ -131,11 +132,11 @@ async function gather(
   return 'refusal' in read ? read : { bytes: read.parts.whole() };
 }
 
-/** The place of a body is made when this part of it is there, so that a stated size alone takes no memory. */
+/** Memory for a body is allocated once this many bytes have arrived, so that a stated size alone takes no memory. */
 const PLACED_SHARE = 1 / 4;
 
 /**
- * The parts of a body while it arrives. A large body of stated size is written to its place: its chunks would take as much
+ * The parts of a body while it arrives. A large body of known size is written into one buffer, because its chunks would take the same
  * memory again until they are collected.
  */
 class Parts {
@@ -225,13 +226,13 @@ function collectChunks(
 
 const ignore = () => {};
 
-/** The chunks of a coded body, for its decoder. Chunks that the decoder does not read are discarded. */
+/** The chunks of a compressed body, for its decoder. Unread chunks are discarded. */
 async function* codedChunks(request: IncomingMessage, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
     for await (const chunk of bodyOf(request).iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length;
-      // Bounds the coded bytes, too: empty parts of a coded body can repeat without end.
+      // Bounds the compressed bytes too, because empty parts of a compressed body can repeat endlessly.
       if (size > maxBytes) throw new TooLargeError();
       yield chunk;
     }
@@ -240,7 +241,7 @@ async function* codedChunks(request: IncomingMessage, maxBytes: number): AsyncGe
   }
 }
 
-/** A coded body exceeds the limit before it is decoded. */
+/** A compressed body exceeds the limit before decoding. */
 class TooLargeError extends Error {}
 
 /** Node has zstd since 22.15. */
@@ -296,8 +297,8 @@ const UNDECODABLE: Refusal = {
 const PIECE_BYTES = 64 * 1024;
 
 /**
- * Prepares a body for sending. undici keeps a body in one piece until the answer has ended, which may take an hour. So a
- * large body is sent in pieces, and its memory can be freed once the last piece is sent.
+ * Prepares a body for sending. undici keeps an unsplit body until the answer has ended, which may take an hour. A large
+ * body is therefore sent in pieces, and its memory can be freed once the last piece is sent.
  * @param whenSent called when the last piece of a large body is taken
  */
 export function bodyToSend(body: Body, whenSent: () => void): Body {

@@ -2,14 +2,14 @@ import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
 import type { Turn } from '../share/turns.ts';
 
-/** Decodes an answer while it arrives, for a reader that does not keep it. */
+/** Decodes an answer while it arrives, for a reader that does not store it. */
 export type Decoder = {
   readonly push: (chunk: Buffer) => void;
-  /** Calls back when what was pushed has been decoded, so that it does not pile up. Undefined when nothing is decoded. */
+  /** Calls back when the pushed bytes have been decoded, so that they do not pile up. Undefined if nothing is decoded. */
   readonly whenReady: ((ready: () => void) => void) | undefined;
   /** Whether every byte so far was decoded and taken. */
   readonly isWhole: () => boolean;
-  /** Whether every byte was decoded and taken. It is a promise only where something is decoded. */
+  /** Whether every byte was decoded and taken. It is a promise only if the answer is compressed. */
   readonly end: () => boolean | Promise<boolean>;
 };
 
@@ -22,7 +22,7 @@ export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 
 /**
  * @param maxBytes the most bytes that are taken, before and after decoding
  * @param take takes decoded bytes. Returns false when it wants no more.
- * @param turn when it is decoded, because a few coded bytes can decode to very many
+ * @param turn waits for a turn to decode, because a few compressed bytes can decode to very many
  */
 export function createDecoder(
   contentEncoding: string,
@@ -47,7 +47,7 @@ export function createDecoder(
   }
   let decoder: Transform | undefined;
   let sent = 0;
-  /** Taken from the turn before a piece is decoded. */
+  /** Subtracted from the turn before a piece is decoded. */
   let paid = 0;
   const fail = (): void => {
     isWhole = false;

@@ -14,7 +14,7 @@ export type UpstreamCall = {
   readonly method: string;
   readonly headers: FlatHeaders;
   readonly body: Readable | Buffer | null;
-  /** Names the upstream in the memory of those that refuse connections. */
+  /** Identifies the upstream among the hosts that refuse connections. */
   readonly host: string;
   /** Called at the first byte of the answer's body, and at its end. */
   readonly answered?: () => void;
@@ -22,13 +22,13 @@ export type UpstreamCall = {
 
 /** How a call ended. */
 export type Ended =
-  /** The upstream answered in full. The receiver still has to send what it keeps back. */
+  /** The upstream answered in full. The receiver still has to send the bytes that it kept back. */
   | { readonly is: 'complete'; readonly status: number }
   /** The answer began and did not end. */
   | { readonly is: 'broken'; readonly status: number; readonly why: Why }
   /**
-   * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. `isBounded`: its
-   * holder ended it, or it was sent before, so that the bound of give-backs holds for it.
+   * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. `isBounded`: its holder
+   * ended it, or it was sent before, so the bound on refunds applies.
    */
   | {
       readonly is: 'unsent';
@@ -49,9 +49,9 @@ export type Receiver = {
   readonly passes: AnswerHeaders;
   /** The upstream's status and headers, cleaned. */
   readonly head: (status: number, headers: FlatHeaders) => void;
-  /** Takes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
+  /** Takes the next bytes. Returns false if the caller must wait for `whenDrained`. */
   readonly data: (chunk: Buffer) => boolean;
-  /** Calls back when everything was sent to the holder, or the holder has left. */
+  /** Calls back when everything is sent to the holder, or the holder has disconnected. */
   readonly whenClosed: (callback: () => void) => void;
   readonly whenDrained: (resume: () => void) => void;
 };
@@ -62,13 +62,13 @@ export type Bounds = {
   readonly headersMs: number;
   /** How long the call may take in all. */
   readonly totalMs: number;
-  /** Whether the rest of an answer is read although its holder has left. Asked again with each chunk. */
+  /** Whether the rest of an answer is read although its holder has disconnected. Checked for each chunk. */
   readonly readsOn: () => boolean;
-  /** When the answer is read, so that other URLs need not wait for it. */
+  /** Waits for a turn to read, so that one answer does not delay other URLs. */
   readonly turn: Turn;
 };
 
-/** The times of an upstream, in ms. A call that is sent twice has both in them. */
+/** The times of an upstream, in ms. For a call that is sent twice, they include both attempts. */
 export type UpstreamTimes = {
   /** From the call's start to the end of its answer. */
   upstreamMs: number;
@@ -76,7 +76,7 @@ export type UpstreamTimes = {
   firstByteAt: number;
 };
 
-/** The cost of passing a chunk, in addition to its bytes. It counts, because an answer may arrive in chunks of one byte. */
+/** The cost of passing a chunk, in addition to its bytes. An answer may arrive in chunks of one byte, so this cost is counted. */
 const CHUNK_BYTES = 512;
 /** An answer up to this size takes no turn, because the turn would cost more than the answer. */
 const UNCOUNTED_BYTES = 16 * 1024;
@@ -103,7 +103,7 @@ export function forward(
       answered: () => answered?.(),
       ended: (ended, error) => {
         const isAborted = body !== null && 'errored' in body && (body.errored !== null || body.destroyed);
-        // A holder that breaks its own upload off says nothing about the host.
+        // An upload that its holder aborts says nothing about the host.
         if (error && !isAborted && isOfHost(error)) hosts.failed(host);
         resolve(ended.is === 'unsent' && isAborted ? { ...ended, isBounded: true } : ended);
       },
@@ -114,7 +114,7 @@ export function forward(
   });
 }
 
-/** Errors of undici that come before a connection is there, and are of the host or of the proxy on the way to it. */
+/** undici's errors before a connection exists that are caused by the host or by the proxy in front of it. */
 const OF_HOST: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_ABORTED',
@@ -123,14 +123,14 @@ const OF_HOST: ReadonlySet<string> = new Set([
 /** This machine has no port, file or memory left for a connection. */
 const OF_MACHINE: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
-/** Whether a call without a connection failed for its host: name, network, refusal or TLS. Other errors are those of this gateway. */
+/** Whether a call without a connection failed because of its host: name, network, refusal or TLS. Other errors belong to this gateway. */
 export function isOfHost(error: Error): boolean {
   const code = codeOf(error);
   if (code === undefined || isBlocked(error)) return false;
   return error instanceof errors.UndiciError ? OF_HOST.has(code) : !OF_MACHINE.has(code);
 }
 
-/** Hears of a call's connection and end. `error`: it got no connection. */
+/** Called when a call has its connection, and when it ends. `error`: it got no connection. */
 type Heard = {
   readonly connected: () => void;
   /** The first byte of a body has come, or its end. */
@@ -140,7 +140,7 @@ type Heard = {
 
 /** undici's view of one answer on its way to the holder. */
 class Passing implements Dispatcher.DispatchHandler {
-  /** undici parses none for it, see ADR 8. */
+  /** undici parses no headers for it, see ADR 8. */
   readonly readsRawHeaders = true;
   readonly #receiver: Receiver;
   readonly #bounds: Bounds;
@@ -169,13 +169,14 @@ class Passing implements Dispatcher.DispatchHandler {
     this.#connected = true;
     this.#heard.connected();
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#bounds.totalMs);
-    // A paused answer must go on when the holder has everything or has left: it is read to its end, or stopped.
+    // A paused answer resumes when the holder has received everything or has disconnected. It is then read to its end,
+    // or stopped.
     this.#receiver.whenClosed(() => {
       this.#hasLeft = true;
       if (!this.#stops(controller)) controller.resume();
     });
     this.#cutter.watch((error) => controller.abort(error));
-    // A call that was aborted up to here is never written.
+    // A call that is aborted before this point is never sent.
     this.#sent = true;
   }
 
@@ -185,7 +186,7 @@ class Passing implements Dispatcher.DispatchHandler {
     this.#status = status;
     const raw = (controller.rawHeaders ?? []) as Buffer[];
     const headers = responseHeaders(raw, this.#receiver.passes);
-    // A 204 must not state a length (RFC 9110 §8.6). `request` of undici waits for that of a 304.
+    // A 204 must not state a length (RFC 9110 §8.6). undici's `request` waits for the stated length of a 304.
     const hasNoBody = status === 204 || status === 304;
     this.#receiver.head(status, hasNoBody ? withoutHeaders(headers, ['content-length']) : headers);
   }
@@ -209,7 +210,7 @@ class Passing implements Dispatcher.DispatchHandler {
     else this.#receiver.whenDrained(inTurn);
   }
 
-  /** Ends an answer that is of no more use. Returns whether it did. */
+  /** Ends an answer that is no longer needed. Returns whether it did. */
   #stops(controller: Dispatcher.DispatchController): boolean {
     if (this.#ended || !this.#hasLeft || this.#bounds.readsOn()) return false;
     controller.abort(new LeftError());

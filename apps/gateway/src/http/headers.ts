@@ -6,9 +6,9 @@ import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 export type FlatHeaders = string[];
 
 /**
- * The headers of every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read.
- * `referrer-policy` keeps the URL out of `Referer` headers. With `content-security-policy`, a page of an upstream runs no script
- * and has an origin of its own: the console may be at the gateway's.
+ * The headers of every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read. `referrer-policy`
+ * keeps the URL out of `Referer` headers. `content-security-policy` lets an upstream's page run no script and gives it an opaque origin,
+ * because the console may be at the gateway's origin.
  */
 export const ANSWER_HEADERS = {
   'access-control-allow-origin': '*',
@@ -36,7 +36,7 @@ export function ownHeaders(requestId: string, limits: readonly RateLimit[], orig
 const FLAT_ANSWER_HEADERS: readonly string[] = Object.entries(ANSWER_HEADERS).flat();
 const NOTHING: readonly string[] = [];
 
-/** RFC 9110 §7.6.1: per hop, so never forwarded. `proxy-connection` is an old variant of `connection`. */
+/** RFC 9110 §7.6.1: these headers are per hop, so they are never forwarded. `proxy-connection` is an old variant of `connection`. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -56,7 +56,7 @@ const NOT_FORWARDED = new Set([
   'expect',
   'cookie',
   'cookie2',
-  // The gateway sends its own traceparent, if it may: the holder's traces are no matter of the upstream.
+  // The gateway sends its own traceparent if configured. The holder's trace is not shown to the upstream.
   'traceparent',
   'tracestate',
   'baggage',
@@ -73,7 +73,7 @@ const NOT_FORWARDED = new Set([
   'x-original-url',
   'x-rewrite-url',
   'x-real-ip',
-  // They make some servers run another method than the one that was checked.
+  // They make some servers run a different method than the checked one.
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
@@ -89,7 +89,7 @@ export const holdersHeaders = (
   isReplaced: (name: string) => boolean = () => false,
 ): FlatHeaders => keepHeaders(raw, (name) => isForwarded(name) && !isReplaced(name));
 
-/** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` could pass for a header that is dropped. */
+/** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` could act as a header that is dropped. */
 const isForwarded = (name: string) =>
   !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name) && !name.includes('_');
 
@@ -105,7 +105,7 @@ export function responseHeaders(
   return keepHeaders(text, passes);
 }
 
-/** The query without the keys in which providers take credentials, and without `dropped`. The rest stays byte for byte. */
+/** The query without the keys that providers read credentials from, and without `dropped`. The rest is unchanged byte for byte. */
 export function cleanQuery(query: string, dropped: ReadonlySet<string> = NO_KEYS): string {
   if (query === '') return '';
   const kept = query.split('&').filter((part) => {
@@ -148,7 +148,7 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
   return names;
 }
 
-/** Whether a header has this name (in lower case). Lengths are compared first, because that costs least. */
+/** Whether a header has this name (in lower case). Lengths are compared first, because that is cheapest. */
 const isNamed = (header: string | undefined, name: string): boolean =>
   header?.length === name.length && header.toLowerCase() === name;
 
@@ -170,8 +170,8 @@ export function withoutHeaders(headers: FlatHeaders, names: readonly string[]): 
 }
 
 /**
- * Sends the head of a stream before its first chunk. Node's `flushHeaders` would write it as UTF-8, which makes two bytes
- * of each header byte that is not ASCII.
+ * Sends the head of a stream before its first chunk. Node's `flushHeaders` would write it as UTF-8, and each non-ASCII header byte would
+ * become two bytes.
  */
 export const sendHead = (response: ServerResponse): void => void response.write('', 'latin1');
 
@@ -185,9 +185,9 @@ export function endWith(response: ServerResponse, last: Buffer): void {
 }
 
 /**
- * Writes the next part of an answer whose head is sent. It frames the chunks of a chunked answer (RFC 9112 §7.1) itself, because
- * Node writes one in four pieces. One string costs less, see ADR 4. While the socket is open, Node gets no bytes of such an answer
- * before its end: Node 26 holds a chunk back until the next tick, and later parts would overtake it.
+ * Writes the next part of an answer whose head is sent. It frames the chunks of a chunked answer (RFC 9112 §7.1) itself, because Node
+ * writes one in four pieces. One string costs less, see ADR 4. While the socket is open, Node gets no bytes of such an answer before its
+ * end: Node 26 delays a chunk until the next tick, and later parts would overtake it.
  * @returns false when no more may be written before `whenDrained` calls back
  */
 export function writePart(response: ServerResponse, part: Buffer): boolean {
@@ -195,7 +195,7 @@ export function writePart(response: ServerResponse, part: Buffer): boolean {
   const isOpen = socket?.writable === true && !response.writableEnded;
   if (!isOpen || !response.chunkedEncoding || part.length === 0) return response.write(part);
   if (socket.writableCorked === 0) {
-    // All parts of one read in one write. The reaction of a promise costs less than a tick of Node's.
+    // Writes all parts of one read together. A promise reaction is cheaper than a Node tick.
     socket.cork();
     void DONE.then(() => socket.uncork());
   }
@@ -209,7 +209,7 @@ export function writePart(response: ServerResponse, part: Buffer): boolean {
 
 const DONE = Promise.resolve();
 
-/** Calls back when the next part may be written: at once if none has to wait. */
+/** Calls back when the next part may be written, or at once if nothing has to wait. */
 export function whenDrained(response: ServerResponse, callback: () => void): void {
   const full = [response, response.socket].find((stream) => stream?.writableNeedDrain);
   if (full) full.once('drain', callback);

@@ -1,7 +1,7 @@
 import type { Reservation } from '../share/body-memory.ts';
 import { createDecoder, type Decoder } from './decoder.ts';
 
-/** Shorter texts occur by chance, and keep nothing secret. */
+/** Shorter texts occur by chance, so they are not masked. */
 const LEAST_CHARS = 6;
 const STAR = 0x2a;
 
@@ -9,13 +9,13 @@ const STAR = 0x2a;
 const CODED_MAX_BYTES = 16 * 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** Sent in place of an error that cannot be decoded, or finds no memory, because it may quote a secret. */
+/** Replaces an error that cannot be decoded or that exceeds the memory, because it may quote a secret. */
 export const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
 
 /** A secret in one of its forms. */
 class Form {
   readonly text: string;
-  /** The same bytes as a header holds them. */
+  /** The same bytes as a header value. */
   readonly latin1: string;
   #bytes: Buffer | undefined;
   #borders: Uint32Array | undefined;
@@ -25,13 +25,13 @@ class Form {
     this.latin1 = Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1');
   }
 
-  /** A short buffer keeps a whole pool of them, so a socket, which lives for long, makes none unless it masks something. */
+  /** A short buffer keeps a whole buffer pool alive. A long-lived socket therefore creates none unless it masks something. */
   get bytes(): Buffer {
     this.#bytes ??= Buffer.from(this.text);
     return this.#bytes;
   }
 
-  /** Only a body that is masked needs them. */
+  /** Only the masking of a body needs these buffers. */
   get borders(): Uint32Array {
     this.#borders ??= bordersOf(this.bytes);
     return this.#borders;
@@ -52,7 +52,7 @@ export class Secrets {
     return this.mask(Buffer.from(header, 'latin1')).toString('latin1');
   }
 
-  /** Masks the secrets in bytes at whose ends no secret is cut off. The bytes stay as they are; a mask is as long as its secret. */
+  /** Masks the complete secrets in a buffer. The input is not modified, and a mask is as long as its secret. */
   mask(bytes: Buffer): Buffer {
     if (!this.forms.some(({ text }) => bytes.includes(text))) return bytes;
     const found = this.forms.flatMap((form) => placesOf(bytes, form.bytes));
@@ -64,7 +64,7 @@ export class Secrets {
 
 export const NO_SECRETS = new Secrets([]);
 
-/** Masks secrets in an answer that passes in pieces. Only bytes that may begin a secret wait for the next piece. */
+/** Masks secrets in a streamed answer. Only bytes that may begin a secret wait for the next chunk. */
 export class SecretMask {
   readonly #secrets: Secrets;
   #pending: Buffer = NOTHING;
@@ -83,7 +83,7 @@ export class SecretMask {
     return bytes.subarray(0, passes);
   }
 
-  /** The bytes that still wait, after the last piece. */
+  /** The bytes that still wait after the last chunk. */
   end(): Buffer {
     const rest = this.#pending;
     this.#pending = NOTHING;
@@ -91,7 +91,7 @@ export class SecretMask {
   }
 }
 
-/** Masks secrets in a body. One with a content coding is decoded, and is whole only at its end. */
+/** Masks secrets in a body. A compressed body is decoded, and is returned at its end. */
 export class MaskedBody {
   readonly #mask: SecretMask;
   readonly #decoder: Decoder | undefined;
@@ -99,7 +99,7 @@ export class MaskedBody {
   #decoded: Buffer[] = [];
   #hasRoom = true;
 
-  /** @param memory for a coded body. The caller releases it. */
+  /** @param memory for a compressed body; the caller releases it */
   constructor(contentEncoding: string, secrets: Secrets, memory: Reservation) {
     this.#mask = new SecretMask(secrets);
     this.#memory = memory;
@@ -127,7 +127,7 @@ export class MaskedBody {
     return this.#hasRoom;
   }
 
-  /** The rest of the body. Undefined if it could not be decoded, or found no memory. */
+  /** The rest of the body. Undefined if it could not be decoded, or exceeded the memory. */
   async end(): Promise<Buffer | undefined> {
     if (!this.#decoder) return this.#mask.end();
     const isWhole = await this.#decoder.end();
@@ -141,7 +141,7 @@ const CODINGS: ReadonlySet<string> = new Set(
   'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' '),
 );
 
-/** Whether the bytes of a body are not its text. Some servers state a charset, or `none`, where a coding is to be. */
+/** Whether a body is compressed. Some servers state a charset or `none` as the coding. */
 export const isCoded = (contentEncoding: string): boolean =>
   contentEncoding.split(',').some((each) => CODINGS.has(each.trim().toLowerCase()));
 
@@ -161,8 +161,8 @@ function placesOf(bytes: Buffer, secret: Buffer): readonly { readonly at: number
 }
 
 /**
- * For each beginning of a text, the length of its longest proper beginning that is also its end. With it a search never
- * reads a byte twice (Knuth, Morris and Pratt, 1977).
+ * The prefix function: for each prefix of a text, the length of its longest proper prefix that is also a suffix. With
+ * it a search never reads a byte twice (Knuth, Morris and Pratt, 1977).
  */
 function bordersOf(text: Buffer): Uint32Array {
   const borders = new Uint32Array(text.length);

@@ -2,7 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type CallEnd, type CallRecord, RETRY_COUNT_MAX, USER_AGENT_MAX_CHARS } from '@presign/schema';
 import type { Ended, Why } from './forward.ts';
 
-/** The failures that an answer which is missing or incomplete is recorded with. A refusal may say less: a holder who has left gets none. */
+/**
+ * The failures that the ledger records for a missing or incomplete answer. A refusal may say less, because a holder who has disconnected
+ * gets no refusal.
+ */
 const FAILURES: Readonly<Record<Exclude<Why, 'failure'>, string | undefined>> = {
   timeout: 'upstream_timeout',
   left: 'holder_left',
@@ -18,8 +21,8 @@ const FAILURES: Readonly<Record<Exclude<Why, 'failure'>, string | undefined>> = 
 
 /**
  * How a call failed, for the ledger. Undefined: its holder got a whole answer below 400.
- * @param code of its refusal, or of how its answer fell short
- * @param hasLeft its holder had left before its answer ended
+ * @param code of its refusal, or of its incomplete answer
+ * @param hasLeft whether its holder had disconnected before its answer ended
  */
 export function failureOf(
   sent: Ended | { readonly is: 'unavailable' | 'unsealable' | 'unauthorized' | 'failed' },
@@ -55,7 +58,7 @@ export function timesOf({ beganAt, firstByteAt, upstreamMs, bodyMs }: Timed): {
   };
 }
 
-/** Which repetition of a call it is, as its SDK states it. */
+/** The retry count of a call, as its SDK states it. */
 export function retryCountOf(headers: IncomingHttpHeaders): CallRecord['rty'] {
   const stated = headers['x-stainless-retry-count'];
   if (typeof stated !== 'string' || !/^\d{1,3}$/.test(stated)) return undefined;

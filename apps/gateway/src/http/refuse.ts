@@ -6,7 +6,7 @@ import { ANSWER_HEADERS } from './headers.ts';
 
 /**
  * The one place where a refusal becomes an answer.
- * @param shape writes the body as the API of the call writes its errors
+ * @param shape writes the body in the error format of the call's API
  */
 export function refusalAnswer(
   refusal: Refusal,
@@ -36,14 +36,14 @@ export function refusalHeaders(refusal: Refusal, requestId: string): Record<stri
   return headers;
 }
 
-/** RFC 9110 §15.5.6: a 405 lists the methods. A 403 for the method of a URL may, too (§10.2.1). */
+/** RFC 9110 §15.5.6: a 405 lists the methods. A 403 for a method that the URL does not allow may list them too (§10.2.1). */
 export function allowOf({ code, details }: Refusal): { readonly allow?: string } {
   const isOfMethod = code === 'method_not_supported' || code === 'method_not_allowed';
   const allowed = isOfMethod && details?.allowed;
   return Array.isArray(allowed) ? { allow: allowed.join(', ') } : {};
 }
 
-/** Whether the URL itself is refused, and so is everything that is sent to it. */
+/** Whether the URL itself is refused, and so every request to it. */
 export const isDead = ({ code }: Refusal): boolean =>
   code === 'token_invalid' || code === 'token_expired' || code === 'grant_revoked';
 
@@ -59,5 +59,5 @@ export function outageRefusal(log: Logger, requestId: string, error: unknown): R
   return refusal;
 }
 
-/** One bound for each logger, that is for each gateway: an outage refuses every call. */
+/** One bound for each logger, and so for each gateway, because an outage refuses every call. */
 const MAY_LOG = new WeakMap<Logger, (code: string) => boolean>();

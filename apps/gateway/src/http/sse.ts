@@ -5,7 +5,7 @@ const CR = 13;
 const COLON = 58;
 /** The shortest event with data is `data` and two line ends. */
 const DATA_BYTES = 6;
-/** So many bytes without data pass at once. */
+/** This many bytes without data pass together. */
 const VOIDS_BYTES = 1024;
 
 /** How a stream separates its events, and how to read one. */
@@ -45,14 +45,14 @@ export const splitterOf = (form: StreamForm): EventSplitter | FrameSplitter =>
  */
 export class EventSplitter {
   readonly #eachLine: boolean;
-  /** The bytes of the current event up to here were let go. */
+  /** The bytes of the current event up to this index have already passed. */
   #isWithin = false;
   #pending: Buffer[] = [];
   #waiting = 0;
   #lineIsEmpty = true;
   /** The current line is a comment, and no field of its event came before it. */
   #lineIsComment = false;
-  /** The last byte was CR, so an LF after it does not end a second line. */
+  /** The last byte was CR, so a following LF does not end a second line. */
   #afterCr = false;
   /** The last byte was a CR that ended an event, so an LF after it belongs to that event. */
   #owesLf = false;
@@ -62,11 +62,10 @@ export class EventSplitter {
   }
 
   /**
-   * Takes the next bytes. Returns the events that are complete now, each with its last line end. When one chunk ends with
-   * CR and the next begins with LF, the event passes with its CR and the LF follows by itself, so that a reader that waits
-   * for the LF does not wait for the next event. A comment before the fields of an event passes when its line ends, because
-   * servers send comments to keep a connection alive. Comments and events too short for data pass together, because a
-   * chunk may hold 65,536 of them.
+   * Takes the next bytes. Returns the events that are complete now, each with its last line end. If one chunk ends with CR and the next
+   * begins with LF, the event passes with its CR, and the LF passes separately. A reader that needs the LF then does not wait for the next
+   * event. A comment before the fields of an event passes when its line ends, because servers send comments to keep a connection alive.
+   * Comments and events too short for data pass together, because a chunk may contain 65,536 of them.
    */
   push(chunk: Buffer): Buffer[] {
     if (chunk.length === 0) return [];
@@ -76,11 +75,11 @@ export class EventSplitter {
     // Where the current event began. Undefined if it began in an earlier chunk.
     let begun = this.#waiting === 0 && !this.#isWithin ? start : undefined;
     let line = this.#afterCr && chunk[0] === LF ? 1 : start;
-    // Whether a comment is among what passes before the current event.
+    // Whether a comment is among the bytes that pass before the current event.
     let isCommented = false;
     this.#owesLf = false;
     this.#afterCr = false;
-    // Each of the two is searched for again only once it lies behind, so no byte is looked at more than twice.
+    // Each of the two is searched again only after its last match has passed, so no byte is read more than twice.
     let cr = chunk.indexOf(CR, line);
     let lf = chunk.indexOf(LF, line);
     while (cr >= 0 || lf >= 0) {
@@ -112,7 +111,7 @@ export class EventSplitter {
       if (cr >= 0 && cr < next) cr = chunk.indexOf(CR, next);
       if (lf >= 0 && lf < next) lf = chunk.indexOf(LF, next);
     }
-    // Events without data that no other followed.
+    // Events without data at the end.
     if (begun !== undefined && begun > start) {
       events.push(this.#take(chunk.subarray(start, begun)));
       start = begun;
@@ -160,14 +159,14 @@ export class EventSplitter {
 const part = (chunk: Buffer, start: number, end: number): Buffer =>
   start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 
-/** A chunk may hold 65,536 blank lines, so a run of them is passed at once. */
+/** A chunk may hold 65,536 blank lines, so consecutive blank lines pass together. */
 function afterLineEnds(chunk: Buffer, start: number): number {
   let at = start;
   while (chunk[at] === LF || chunk[at] === CR) at++;
   return at;
 }
 
-/** To read more lines at once would keep other calls waiting: a million take more than 100 ms. */
+/** More lines at once would delay other calls: a million take more than 100 ms. */
 const LINES_MAX = 50_000;
 
 /** Whether an event has too many lines to be read. */
@@ -208,7 +207,7 @@ export function replaceData(bytes: Buffer, data: string): Buffer {
 
 const LINE_END = /\r\n|\r|\n/;
 
-/** Whether an event has an id, so that a client that loses the stream can ask for the events after it. */
+/** Whether an event has an id. With it, a client that loses the stream can request the events after it. */
 export const hasId = (bytes: Buffer): boolean =>
   bytes.subarray(0, 3).equals(ID) || bytes.includes('\nid:') || bytes.includes('\rid:');
 
@@ -220,10 +219,7 @@ function readLine(bytes: Buffer): StreamEvent | undefined {
   return data === '' ? undefined : { data, name: undefined };
 }
 
-/**
- * Whether what stands behind the last event of a stream is nothing: blanks, or a comment. A comment whose line has ended has
- * passed already.
- */
+/** Whether only blanks or a comment follow the last event of a stream. A comment whose line has ended has passed already. */
 export const isBlank = (rest: Buffer, { end }: Pick<StreamForm, 'end'>): boolean =>
   rest.length === 0 ||
   (end !== 'length' && ((end === 'blank line' && rest[0] === COLON) || !/\S/.test(rest.toString('latin1'))));
@@ -267,14 +263,14 @@ export class FrameSplitter {
     return frames;
   }
 
-  /** How many bytes the incomplete message takes, with the overhead of its chunks. Infinite after a length that no message has. */
+  /** How many bytes the incomplete message takes, with the overhead of its chunks. Infinite after an impossible length. */
   get waiting(): number {
     return this.#isLost
       ? Number.POSITIVE_INFINITY
       : this.#waiting + this.#pending.length * CHUNK_OVERHEAD_BYTES;
   }
 
-  /** Returns the bytes of the incomplete message. Nothing after them can be read. */
+  /** Returns the bytes of the incomplete message. The bytes after them cannot be parsed. */
   letGo(): Buffer {
     this.#isLost = true;
     return this.rest();

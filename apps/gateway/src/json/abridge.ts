@@ -1,11 +1,11 @@
 /** Strings up to this many bytes are kept. */
 const STRING_MAX_BYTES = 1_024;
-/** So many numbers of a list are kept. */
+/** This many numbers of a list are kept. */
 const NUMBERS_MAX = 8;
 /** The longest shortened text. Two thousand embeddings, each with its index, take half of it. */
 const ABRIDGED_MAX_BYTES = 1024 * 1024;
 
-/** So few bytes are copied one by one. */
+/** Up to this many bytes are copied one by one. */
 const SHORT_BYTES = 12;
 
 const COMMA = Buffer.from(',');
@@ -20,7 +20,7 @@ const isOneOf = (characters: string): Uint8Array => {
 const WHITESPACE = isOneOf(' \t\r\n');
 const BRACKETS = isOneOf('[]{}');
 const ENDS_NUMBERS = isOneOf('"[]{}');
-/** Between these nothing changes. */
+/** The bytes between these are copied unchanged. */
 const MARKS = isOneOf('"[]{}, \t\r\n');
 
 /** Where the next byte of a table is, or the end. */
@@ -34,9 +34,9 @@ function nextOf(table: Uint8Array, bytes: Buffer, start: number): number {
 export const isWhitespace = (bytes: Buffer): boolean => bytes.every((byte) => WHITESPACE[byte] === 1);
 
 /**
- * Shortens a JSON text while it arrives, so that usage can be read from an answer of any length in little memory. Usage
- * is made of short names and numbers. Long strings (text, images) become a space, so that they are not taken for empty ones, long lists of numbers (embeddings) lose
- * their tail, and whitespace goes. Each byte is looked at once.
+ * Shortens a JSON text while it arrives, so that usage can be read from an answer of any length in little memory. Usage is made of short
+ * names and numbers. Long strings (text, images) become a space, so that they do not look empty. Long lists of numbers (embeddings) lose
+ * their tail, and whitespace is removed. Each byte is read once.
  */
 export class Abridger {
   #kept: Buffer = EMPTY;
@@ -102,14 +102,14 @@ export class Abridger {
     return chunk.length;
   }
 
-  /** Reads a string up to its end. Returns where the text goes on behind it. */
+  /** Reads a string up to its end. Returns the index after it. */
   #inString(chunk: Buffer, start: number, stringAt: number): number {
     for (let from = start; ; ) {
       const quote = chunk.indexOf(QUOTE, from);
       const end = quote < 0 ? chunk.length : quote;
       let at = end;
       while (at > start && chunk[at - 1] === BACKSLASH) at--;
-      // Backslashes escape each other. The first may itself be escaped by the end of the last chunk.
+      // Backslashes escape each other. The last chunk may have ended with a backslash that escapes the first one.
       const isEscaped = ((end - at) % 2 === 1) !== (at === start && this.#isEscaped);
       if (quote >= 0 && isEscaped) {
         from = quote + 1;

@@ -1,13 +1,13 @@
 import { isJsonObject, type JsonObject, type NameJudge } from '@presign/schema';
 
 /**
- * Names that are read from a body, nested as the objects that have them. A body is looked through along this tree, so the time
- * grows with the body alone.
+ * Names that are read from a body, nested as the objects that have them. A body is searched along this tree, so the time depends only on
+ * the body.
  */
 export class NameTree {
-  /** The names within those of each fold: names that differ only in case share them. */
+  /** The child names by folded name. Names that differ only in case share them. */
   readonly #byFold = new Map<string, NameTree>();
-  /** The names within each name as it is written here. Most names of a body are, and need no folding. */
+  /** The child names by exact name. Most names of a body match exactly and need no folding. */
   readonly #exact = new Map<string, NameTree>();
   #longest = 0;
   #size = 0;
@@ -23,7 +23,7 @@ export class NameTree {
     return this.#size;
   }
 
-  /** Whether a name is not one of these, and differs from one of them only in case. */
+  /** Whether a name differs from one of these only in case, and is not one of them. */
   isOtherCase(name: string): boolean {
     // Folding case never makes a name shorter. Long names are not folded, because folding takes longer than the search.
     if (name.length > this.#longest || this.#exact.has(name)) return false;
@@ -69,9 +69,9 @@ export class NameTree {
 }
 
 /**
- * Judges the keys of a body that two JSON readers may understand differently, so that the gateway would check another value than
- * the provider reads: a key that differs only in case from a name that is read at its place. Go's encoding/json, for one, ignores case.
- * @param read the names of the object, or of each object of a list of them. Undefined: none are read.
+ * Checks for keys that two JSON parsers may read differently, so that the gateway checks another value than the provider reads. Such a key
+ * differs only in case from a name that is read there. For example, Go's encoding/json ignores case.
+ * @param read the names of the object, or of each object in a list. Undefined: no names are read.
  */
 export const namesJudge = (read: NameTree | undefined): NameJudge<NameTree> => ({
   root: read?.size === 0 ? undefined : read,
@@ -89,8 +89,8 @@ const elementOf = (tree: NameTree, root: NameTree | undefined) => (tree === root
 const foldCase = (name: string) => name.replaceAll('İ', 'I').toUpperCase().toLowerCase();
 
 /**
- * Names that a gateway checks or prices, and every other spelling that a lenient server may read as one of them: another
- * case, spaces or invisible characters, another Unicode normal form.
+ * Names that a gateway checks or prices, and the other spellings that a lenient server may accept for them. These
+ * differ in case, spaces, invisible characters or the Unicode normal form.
  */
 export class KnownNames {
   readonly #names: ReadonlySet<string>;
@@ -107,7 +107,7 @@ export class KnownNames {
     this.#longestForm = Math.max(0, ...Array.from(this.#byForm.keys(), (form) => form.length));
   }
 
-  /** About the memory that they take. */
+  /** The approximate memory of the names. */
   get bytes(): number {
     return this.#names.size * (NAME_BYTES + 2 * this.#longestForm);
   }
@@ -116,7 +116,7 @@ export class KnownNames {
     return this.#names.has(name);
   }
 
-  /** The known name that this one is a spelling of. Undefined when it is a known name itself, or like none. */
+  /** The known name of which this is another spelling. Undefined: it is a known name itself, or resembles none. */
   alike(name: string): string | undefined {
     if (this.has(name)) return undefined;
     const form = formOf(name.replace(UNSEEN, ''), this.#longestForm);
@@ -125,15 +125,15 @@ export class KnownNames {
 }
 
 const NAME_BYTES = 200;
-/** Characters of the longest form of a name. The issuer takes no names with a longer one. */
+/** Characters of the longest form of a name. The issuer refuses names with a longer form. */
 const FORM_MOST = 512;
 
 const UNSEEN = /[\p{White_Space}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * The form in which all spellings of a name are equal. Java's equalsIgnoreCase reads `ı` and `İ` as `i`. The decomposed `İ` ends
- * in a combining dot.
- * @returns undefined if the form is surely longer than `most`, or the issuer does not take the name
+ * The form in which all spellings of a name are equal. Java's equalsIgnoreCase reads `ı` and `İ` as `i`. The decomposed `İ` ends in a
+ * combining dot.
+ * @returns undefined if the form is certainly longer than `most`, or the issuer refuses the name
  */
 function formOf(name: string, most: number): string | undefined {
   if (isLongDecomposed(name, 2 * most) || MANY_MARKS.test(name)) return undefined;
@@ -147,14 +147,14 @@ function formOf(name: string, most: number): string | undefined {
 }
 
 /**
- * More combining marks in a row than the Stream-Safe Text Format allows (Unicode Standard Annex #15 §13). To sort them takes time
- * that grows with their square. The halfwidth voiced sound marks decompose to such marks.
+ * More combining marks in a row than the Stream-Safe Text Format allows (Unicode Standard Annex #15 §13). Sorting them takes quadratic
+ * time. The halfwidth voiced sound marks decompose to such marks.
  */
 const MANY_MARKS = /[\p{M}\uff9e\uff9f]{31}/u;
 
 /**
- * Whether a name is decomposed to more than `most` characters. It decomposes piece by piece and stops there, because one
- * character may become eighteen. A form is half as long at least: only `i` with its dot becomes shorter.
+ * Whether a name decomposes to more than `most` characters. It decomposes in pieces and stops at `most`, because one
+ * character may become eighteen. The folded form is at least half as long, because only `i` with its dot gets shorter.
  */
 function isLongDecomposed(name: string, most: number): boolean {
   if (name.length > 2 * most) return true;
@@ -167,5 +167,5 @@ function isLongDecomposed(name: string, most: number): boolean {
   return length > most;
 }
 
-/** A pair of surrogates that a piece divides counts as two characters, and stands for one at least. */
+/** A surrogate pair that is split between pieces counts as two characters, and is at least one. */
 const PIECE = 32;

@@ -1,11 +1,11 @@
 import type { JsonObject, Scan } from '@presign/schema';
 
-/** A body as it came: its bytes, their value, and what a pass over them found. */
+/** A received body: its bytes, its parsed value, and the results of a scan. */
 export type Came = { readonly raw: Buffer; readonly json: JsonObject; readonly scan: Scan };
 
 /**
- * The bytes of a body to send. Members that are as they came keep their bytes, because most of a body is: to write a long body again
- * takes longer than to read it.
+ * The bytes of a body to send. Unchanged members keep their bytes. Most members are unchanged, and serializing a long body takes longer
+ * than parsing it.
  * @param sent shares the members of `came.json` that did not change
  */
 export function splice(came: Came, sent: JsonObject): Buffer {
@@ -32,8 +32,8 @@ export function splice(came: Came, sent: JsonObject): Buffer {
 }
 
 /**
- * The same two bodies without the lists that are unchanged, such as messages, so that their memory can be freed while the call waits for
- * its admission. `splice` writes the same bytes from these bodies.
+ * The two bodies without unchanged lists, such as messages, so that their memory can be freed while the call waits for its admission.
+ * `splice` writes the same bytes from them.
  */
 export function withoutLists(
   came: Came,

@@ -10,7 +10,7 @@ import {
 import type { Policy } from '../grant/policy.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 
-/** Answers that are no refusal: the grant is loaded again. */
+/** Answers after which the grant is loaded again, and which are not refusals. */
 export type AskedAgain = 'unknown' | 'unbounded' | 'another_window';
 
 /** The refusal of a call that Redis did not admit. */
@@ -97,12 +97,12 @@ const MESSAGES = {
     'A budget that this URL shares with others does not cover this call. A new URL of the same budget will not help.',
 };
 
-/** Whose budget has refused a call. The id of a shared budget says nothing to a holder, and names it for the account. */
+/** Whose budget has refused a call. The id of a shared budget means nothing to a holder, and identifies the budget for the account. */
 type Owner =
   | { readonly limit_of: 'url' | 'virtual_key' }
   | { readonly limit_of: 'budget'; readonly budget: string };
 
-/** @param of the budget's place in `ref.budgetIds`, from 1 */
+/** @param of the budget's position in `ref.budgetIds`, from 1 */
 function ownerOf({ ref: { budgetIds }, sharedIds }: Policy, of: number): Owner {
   if (of === 1) return { limit_of: 'url' };
   const budget = sharedIds[of - 1 - (budgetIds.length - sharedIds.length)];
@@ -126,7 +126,7 @@ function sharedMessage({ endsMs }: Shown, { limit_of }: Owner): string {
   return endsMs === undefined ? message : `${message} It resets at ${new Date(endsMs).toISOString()}.`;
 }
 
-/** Only a shared budget limits tokens in all, and a holder learns its figures only if it is visible. */
+/** Only a shared budget limits tokens in total. A holder sees its figures only if it is visible. */
 const tokensRefusal = (at: Extract<Admission, { is: TokensRefusal }>, owner: Owner): Refusal => ({
   code: at.is,
   details: {
@@ -142,7 +142,7 @@ type TokensRefusal = 'tokens_held' | 'token_limit_too_low' | 'token_limit_reache
 /** In microdollars: the limit, the part that is not spent, and what this call has to hold. */
 const costDetails = (at: CostRefusal, owner: Owner) => ({
   ...owner,
-  // A holder must not learn the limit of a budget that other URLs share, or how much of it is left, unless it is visible.
+  // A holder must not see the limit and the rest of a shared budget, unless the budget is visible.
   ...shown(at, { limit: at.limitMicrousd, remaining: remaining(at) }),
   needed: at.neededMicrousd,
   ...before(at),

@@ -54,14 +54,14 @@ export type Counted = Passed | { refusal: Refusal };
 /** `askedMs` is before the lease began, by `monotonicMs`. `policy` names the budgets that the call has drawn on. */
 export type Passed = { readonly admitted: Admitted; readonly askedMs: number; readonly policy: Policy };
 
-/** The refusal of a call that was read by earlier limits of the URL. */
+/** Refuses a call whose body was read under earlier limits of the URL. */
 export const LIMITS_CHANGED: Refusal = {
   code: 'limits_unavailable',
   message: 'The limits of this URL changed while the call was read. Send the call again.',
   retryAfterSeconds: 1,
 };
 
-/** Asks Redis until it has the grant, and makes a refusal of every other answer. */
+/** Asks Redis until it has the grant, and turns every other answer into a refusal. */
 export async function count(
   deps: CountDeps,
   requestId: string,
@@ -69,13 +69,13 @@ export async function count(
   known: Policy,
   once: (ref: GrantRef) => Promise<Admission>,
 ): Promise<Counted> {
-  // The call may have been planned by an earlier window of a budget.
+  // The call may have been planned for an earlier window of a budget.
   let policy = deps.memory.policies.peek(grant.id) ?? known;
   let atMs: number | undefined;
   try {
     for (let i = 0; i < LOADS_MAX; i++) {
       const { budgetIds } = policy.ref;
-      // Asked before and after, because a doubt may end between the answer of Redis and this line.
+      // Checked before and after, because a doubt may end between the answer of Redis and this line.
       const wasDoubted = deps.doubts.touch(budgetIds);
       const askedMs = monotonicMs();
       const admission = await once(policy.ref);
@@ -93,7 +93,8 @@ export async function count(
       if ('refusal' in loaded) return loaded;
       policy = loaded.policy ?? policy;
       atMs = loaded.atMs;
-      // The call was planned by a memory without the limit. Once the memory has it, the next one is planned with it.
+      // The call was planned from a cached policy without the limit. Once the cache has the limit, the next call is
+      // planned with it.
       if (admission.is === 'unbounded' && loaded.policy) return { refusal: LIMITS_CHANGED };
     }
     return { refusal: UNAVAILABLE };
@@ -102,7 +103,7 @@ export async function count(
   }
 }
 
-/** Whether a limit that the gateway remembers was taken away since. */
+/** Whether a cached limit was removed meanwhile. */
 const hasLostLimit = (
   { costLimited, tokenLimited }: Policy,
   { limitsCost, limitsTokens }: Admitted,
@@ -118,7 +119,7 @@ const ASKED_AGAIN: ReadonlySet<string> = new Set([
   'another_window',
 ] satisfies AskedAgain[]);
 
-/** Refusals for a limit that seems to be reached for good. */
+/** Refusals for a limit that seems to be permanently reached. */
 const FINAL: ReadonlySet<Admission['is']> = new Set([
   'uses_exhausted',
   'cost_limit_reached',
@@ -133,7 +134,7 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
   try {
     return await admit(deps.redis, ref, ask);
   } catch (error) {
-    // Voiding calls that were never counted would fill a Redis whose memory is full.
+    // Voiding uncounted calls would add keys to a Redis that is already full.
     if (isConnected && !surelyNotRun(deps.redis, error))
       deps.underWay.track(giveUp(deps, requestId, ref, ask));
     throw error;
@@ -141,8 +142,8 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
 }
 
 /**
- * Redis may have counted a call although its reply never came. This gives the call back once Redis answers again,
- * whichever of the two scripts runs first. If it never does, the lease runs out and the sweep settles the call in full.
+ * Redis may have counted a call although its reply was lost. This refunds the call once Redis answers again, whichever
+ * of the two scripts runs first. If Redis never answers, the lease expires and the sweep settles the call in full.
  */
 const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
   settleCall(deps, requestId, ref, {
@@ -165,7 +166,7 @@ async function chargeOnce(deps: ChargeDeps, ref: GrantRef, ask: Charge): Promise
   }
 }
 
-/** The record of a charge that the gateway refused: reports do not count it as a call. */
+/** The record of a charge that the gateway refused. Reports do not count it as a call. */
 const asRefused = (record: string) => `${record.slice(0, -1)},"cod":"${UNAVAILABLE.code}"}`;
 
 const ID_BYTES = 16;

@@ -4,23 +4,23 @@ import type { Work } from '@presign/service/metrics';
 
 /** How charged calls ended. MCP calls are recorded when they begin, so issuers add this to their rows. */
 export type EndedCalls = {
-  /** Notes the end of a call. It only writes to memory. */
+  /** Records the end of a call, in memory only. */
   readonly add: (partition: number, end: Ended) => void;
-  /** Sends what is not sent yet. */
+  /** Sends the rest. */
   readonly close: () => Promise<void>;
 };
 
 type Ended = { readonly [F in keyof CallEnd]: CallEnd[F] | undefined };
 
 const EVERY_MS = 1_000;
-/** Ends that wait. Those of further calls are not recorded. */
+/** The most ends that wait. Further ends are not recorded. */
 const WAITING_MAX = 20_000;
 /** The most call ends that one stream entry carries. */
 const BATCH = 100;
 
 /**
- * Sends ends to Redis once a second in the background, behind the charges of their calls. Those that Redis does not take wait. Nothing is
- * decided or charged by them, and those of the last second before a kill -9 are gone.
+ * Sends ends to Redis once a second in the background, after the charges of their calls. Ends that Redis does not accept wait. No decision
+ * or charge depends on them, and a kill -9 loses those of the last second.
  */
 export function sendEnded(redis: RedisClient, work: Work): EndedCalls {
   let waiting = new Map<number, Ended[]>();

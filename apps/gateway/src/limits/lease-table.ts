@@ -1,6 +1,6 @@
 import { type RedisClient, type RedisTimeouts, renewAll } from '@presign/limits';
 
-/** Holds that one table has room for. */
+/** The number of holds in one table. */
 export const LEASE_SLOTS = 16_384;
 
 const ID_BYTES = 32;
@@ -19,23 +19,23 @@ export type LeaseThreadStart = {
   readonly redisUrl: string;
   readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
-  /** The longest that a hold is renewed. */
+  /** The longest time for which a hold is renewed. */
   readonly longestMs: number;
-  /** Shared with the main thread, which writes the time there (`monotonicMs`) while its event loop turns. */
+  /** Shared with the main thread, which writes the time (`monotonicMs`) here while its event loop runs. */
   readonly heartbeat: Float64Array;
-  /** Shared, too: when the tables were read whose leases each partition has renewed last (`monotonicMs`). */
+  /** Also shared. For each partition: when the tables were read for its last renewal (`monotonicMs`). */
   readonly renewedMs: Float64Array;
 };
 
-/** The report that `lease-thread.ts` sends when it begins, and whenever a renewal failed. */
+/** The message that `lease-thread.ts` sends when it starts, and after each failed renewal. */
 export type LeaseThreadReport = { readonly failed: number };
 
 /**
- * Holds in memory that two threads share: the event loop writes them, and a thread reads them. A message for each hold
- * would cost a call a tenth of its time.
+ * Holds in memory shared by two threads: the event loop writes them, and a thread reads them. A message for each hold
+ * would take a tenth of a call's time.
  *
- * The reader may see a slot while it changes. The hold that leaves has ended, and the hold that enters has a whole
- * lease, so the reader misses nothing. An id of which it sees two halves is in no partition, and `renew` ignores it.
+ * The reader may see a slot while it changes. The old hold has ended and the new hold has a whole lease, so the reader
+ * misses nothing. A torn id exists in no partition, and `renew` ignores it.
  */
 export class LeaseTable {
   readonly memory: SharedArrayBuffer;
@@ -54,7 +54,7 @@ export class LeaseTable {
   fill(slot: number, partition: number, holdId: string): void {
     this.#ids.write(holdId, slot * ID_BYTES, ID_BYTES, 'latin1');
     this.#addedMs[slot] = monotonicMs();
-    // Publishes the slot: `Atomics` orders it after the writes above.
+    // Publishes the slot. `Atomics` orders this write after the writes above.
     Atomics.store(this.#places, slot, partition + 1);
   }
 
@@ -90,14 +90,14 @@ export function renewTables(
   });
 }
 
-/** So many parts has a lease. */
+/** The number of parts of a lease. */
 const PARTS = 12;
-/** Leases are renewed in every so many-th of them. */
+/** Leases are renewed once in this many parts. */
 const RENEWED_EVERY = 4;
 
 /**
- * Renews every third of a lease. A renewal that failed is tried again in each twelfth, so that two short outages of Redis which each meet
- * a renewal end no lease.
+ * Renews every third of a lease. A failed renewal is retried every twelfth, so that no lease ends if two short outages of Redis each fail
+ * one renewal.
  * @param renew returns how many partitions did not answer, and does not throw
  * @returns stops it
  */

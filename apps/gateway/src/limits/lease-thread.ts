@@ -10,8 +10,8 @@ import {
 } from './lease-table.ts';
 
 /**
- * A main thread that is busy for longer counts as stuck. The leases of its calls then end, as if the gateway had died. In a
- * frozen process this thread does not run either.
+ * A main thread that is busy for longer counts as stuck. The leases of its calls then end, as if the gateway had died. In a suspended
+ * process this thread does not run either.
  */
 const STUCK_MS = 30_000;
 
