@@ -23,25 +23,25 @@ import {
 } from './lease-table.ts';
 import { OUTAGE_MS } from './retry.ts';
 
-/** The holds of this gateway's calls under way. */
+/** The holds of this gateway's calls in flight. */
 export type Leases = {
   readonly add: (partition: number, holdId: string, microusd: number) => void;
-  /** Notes that a hold is lower now. */
+  /** Records the lower amount of a hold. */
   readonly lower: (holdId: string, microusd: number) => void;
   readonly remove: (holdId: string) => void;
-  /** Calls `cut` before the lease of a hold may end, until the returned function is called. */
+  /** Calls `cut` before the lease of a hold may end. The returned function stops this. */
   readonly guard: (lease: Guarded, cut: () => void) => () => void;
   readonly held: () => { readonly holds: number; readonly microusd: number };
-  /** How long a call that meets others' holds waits for one to end, in seconds: half of the time that calls take here. */
+  /** How many seconds a call should wait for other calls' holds to end: half of the mean time of calls here. */
   readonly waitSeconds: () => number;
   /** Stops renewing and sweeping. */
   readonly close: () => Promise<void>;
 };
 
-/** A lease whose call must not outlive it. */
+/** A lease that its call must not outlive. */
 export type Guarded = {
   readonly partition: number;
-  /** Before the lease began, by `monotonicMs`. */
+  /** A time before the lease began, by `monotonicMs`. */
   readonly askedMs: number;
 };
 
@@ -61,21 +61,21 @@ type Deps = {
 };
 
 const BEAT_MS = 1_000;
-/** The mean time of calls follows about so many of the last ones. */
+/** The mean time of calls covers about this many recent calls. */
 const CALLS_OF_MEAN = 16;
 const LONGEST_WAIT_SECONDS = 30;
 
 /**
- * Renews the leases of calls under way, and sweeps the holds that dead gateways left, with one script per partition.
- * It renews every third and sweeps every sixth of a lease, so that one missed renewal ends no lease.
+ * Renews the leases of calls in flight, and sweeps the holds of dead gateways, with one script per partition. It renews
+ * every third and sweeps every sixth of a lease, so that one missed renewal ends no lease.
  *
- * With `redisUrl` a thread renews (`lease-thread.ts`), so that a busy event loop ends no lease. Without it, and whenever
- * the thread does not run, this event loop renews. The embedded Redis has no thread: it runs in this process, and a busy
- * event loop stops it, too.
+ * With `redisUrl` a thread renews (`lease-thread.ts`), so that a busy event loop ends no lease. Without it, and
+ * whenever the thread does not run, this event loop renews. The embedded Redis has no thread: it runs in this process,
+ * and a busy event loop stops it, too.
  */
 export function startLeases(deps: Deps): Leases {
   const { redis, redisUrl, redisTimeouts, leaseMs, upstreamTimeoutMs, log } = deps;
-  // A call may take as long as its upstream, and as long as its settle is tried again.
+  // A call may last as long as its upstream, plus the time in which its settle is retried.
   const longestMs = upstreamTimeoutMs + OUTAGE_MS;
   const tables: LeaseTable[] = [];
   const slots = new Map<string, number>();
@@ -153,10 +153,10 @@ type Thread = {
 type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> &
   Pick<Deps, 'log'> & { readonly renewed: (failed: number) => void };
 
-/** The thread makes few objects. By itself V8 would let more of them gather before it frees them, which took 5 MB. */
+/** The thread creates few objects. With its default, V8 would collect them later, which took 5 MB. */
 const THREAD_YOUNG_MB = 3;
 
-/** Starts a thread that reads the tables of holds, and sees by a heartbeat that this event loop still turns. */
+/** Starts a thread that reads the tables of holds. A heartbeat shows the thread that this event loop still runs. */
 function startThread({ log, renewed, ...options }: ThreadOptions): Thread {
   const heartbeat = sharedFloats(1);
   const beat = () => {
@@ -164,7 +164,7 @@ function startThread({ log, renewed, ...options }: ThreadOptions): Thread {
   };
   beat();
   const beating = setInterval(beat, BEAT_MS);
-  // The bundle for containers has the thread in one file of this name.
+  // In the container bundle, the thread is a single file with this name.
   const file = import.meta.url.endsWith('.ts') ? './lease-thread-from-source.mjs' : './lease-thread.js';
   const workerData: LeaseThreadStart = { ...options, heartbeat };
   const resourceLimits = { maxYoungGenerationSizeMb: THREAD_YOUNG_MB };
@@ -192,14 +192,14 @@ function startThread({ log, renewed, ...options }: ThreadOptions): Thread {
 const sharedFloats = (length: number) =>
   new Float64Array(new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT));
 
-/** Cuts calls whose leases nothing has renewed, a sixth of a lease before they may end. */
+/** Cuts calls whose leases were not renewed, a sixth of a lease before the leases may end. */
 function startGuards(leaseMs: number, renewedMs: Float64Array) {
   const guarded = new Bag<Guarded & { readonly addedMs: number; readonly cut: () => void }>();
   const checking = setInterval(() => {
     const now = monotonicMs();
     for (const { partition, askedMs, addedMs, cut } of guarded) {
       const renewed = renewedMs[partition] ?? 0;
-      // A renewal that began before the lease was in the tables did not renew it.
+      // A renewal that began before the lease was in the tables does not count.
       const beganMs = renewed > addedMs ? renewed : askedMs;
       if (now - beganMs > (leaseMs * 5) / 6 - CHECK_PART_OF * leaseMs) cut();
     }

@@ -9,13 +9,13 @@ type Asked = {
   readonly grant: VerifiedGrant;
   readonly policy: Policy;
   readonly uses: 0 | 1;
-  /** A large body would be read, or one of unknown size. */
+  /** The call has a large body to read, or one of unknown size. */
   readonly readsMuch: boolean;
 };
 
 /**
- * Refuses a call before its body is read: the URL has too many answers that wait, or a large body would be refused in the end. Asking
- * Redis takes a round trip, so only large bodies are worth it. It counts nothing.
+ * Refuses a call before its body is read, if too many answers of the URL wait or a large body would be refused anyway. Asking Redis takes a
+ * round trip, so it is done only for large bodies. It counts nothing.
  */
 export function precheck(
   deps: CountDeps & { readonly turns: Turns },

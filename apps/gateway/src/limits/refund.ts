@@ -4,14 +4,14 @@ import { OUTAGE_MS, type RetryDeps, retry } from './retry.ts';
 
 type Deps = RetryDeps & { readonly log: Logger };
 
-/** Redis forgets a charge after 5 minutes: by then no refund can find it. */
+/** Redis deletes a charge after 5 minutes, and then no refund can find it. */
 const GIVE_UP_MS = 240_000;
 
-/** Gives a charge back, or part of it, once. While Redis does not answer, it tries again for 4 minutes. */
+/** Refunds a charge or a part of it once. While Redis does not answer, it tries again for 4 minutes. */
 export const refundCharge = (deps: Deps, ref: GrantRef, what: Refund): Promise<void> =>
   giveBack(deps, ref, what, () => refund(deps.redis, ref, what), GIVE_UP_MS);
 
-/** Redis may have counted a charge whose answer never came: gives it back, whichever arrives first. */
+/** Refunds a charge whose answer was lost, because Redis may have counted it. The charge and the refund may arrive in any order. */
 export const forestallCharge = (deps: Deps, ref: GrantRef, what: Charge): Promise<void> =>
   giveBack(deps, ref, what, () => forestall(deps.redis, ref, what), OUTAGE_MS);
 

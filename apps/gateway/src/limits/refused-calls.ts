@@ -10,33 +10,33 @@ export type Refused = {
   readonly code: ErrorCode;
   /** The field, kind or model that it was refused for. */
   readonly name: string | undefined;
-  /** Says the rest. It is called for the few calls that are kept. */
+  /** Returns the other fields. It is called only for the few calls that are kept. */
   readonly describe: () => Omit<RefusedCall, 'ago'>;
 };
 
-/** Tells issuers of refused calls. They are for people to look at: nothing is decided by them. */
+/** Reports refused calls to issuers. The records are for people, and no decision depends on them. */
 export type RefusedCalls = {
   /** Counts a refused call, and keeps it if it is one of the first of its grant and code in this hour. It only writes to memory. */
   readonly add: (refused: Refused) => void;
-  /** Sends what is not sent yet. */
+  /** Sends the rest. */
   readonly close: () => Promise<void>;
 };
 
 const EVERY_MS = 1_000;
 const HOUR_MS = 3_600_000;
-/** Calls of a grant and code that are kept in an hour. */
+/** The number of calls that are kept for a grant and code in an hour. */
 const FIRST = 10;
-/** Grants and codes whose kept calls are counted. Beyond, the count begins again. */
+/** The most grants and codes with a count of kept calls. Beyond it, the counts start again. */
 const PAIRS_MAX = 20_000;
-/** Sums that wait. Calls that would need another one are not counted. */
+/** The most sums that wait. Calls that would need a further sum are not counted. */
 const SUMS_MAX = 10_000;
-/** Names of a grant between two sends. Calls with further names count as `other`. */
+/** The most names of a grant between two sends. Calls with further names count as `other`. */
 const NAMES_MAX = 50;
-/** Kept calls of an account between two sends, so that one account leaves room for others. */
+/** The most kept calls of an account between two sends, so that one account leaves room for others. */
 const ACCOUNT_MAX = 100;
 /** Kept calls that wait. */
 const KEPT_MAX = 1_000;
-/** Sums that one script adds. */
+/** The number of sums that one script adds. */
 const BATCH = 100;
 
 type Kept = Omit<RefusedCall, 'ago'> & { readonly atMs: number };
@@ -44,8 +44,8 @@ type Kept = Omit<RefusedCall, 'ago'> & { readonly atMs: number };
 type Sum = Pick<RefusedEntry, 'grt' | 'cod' | 'nam'> & { partition: number; n: number; kept: Kept[] };
 
 /**
- * Adds up refused calls, and sends them to Redis once a second in the background. What Redis does not take waits. Those of the last second
- * before a kill -9 are gone.
+ * Adds up refused calls, and sends them to Redis once a second in the background. Sums that Redis does not accept wait. A kill -9 loses
+ * those of the last second.
  */
 export function sendRefused(redis: RedisClient, now: () => number, work: Work = NO_WORK): RefusedCalls {
   const memory = new RefusedMemory();
@@ -57,7 +57,7 @@ export function sendRefused(redis: RedisClient, now: () => number, work: Work = 
     for (const sum of failed) memory.putBack(sum);
     if (failed.length === 0) work.succeeds();
   };
-  // One after the other: while Redis hangs, what waits is in memory once.
+  // Sends one after another, so that waiting sums are in memory only once while Redis hangs.
   const sendNext = () => {
     sending = send().finally(() => {
       timer = undefined;
@@ -106,7 +106,7 @@ function textOf({ grt, cod, nam, n, kept }: Sum, nowMs: number): string {
   return JSON.stringify({ grt, cod, nam, n, kept: calls } satisfies Record<keyof RefusedEntry, unknown>);
 }
 
-/** Sums that wait to be sent, and the number of calls that were kept. All of it is bounded, whatever holders do. */
+/** Sums that wait to be sent, and the number of calls that were kept. Its size is bounded, whatever holders do. */
 class RefusedMemory {
   #waiting = new Map<string, Sum>();
   #keptWaiting = 0;

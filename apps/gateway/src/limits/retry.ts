@@ -5,14 +5,14 @@ const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 1_000;
 
 /**
- * How long a call's settle is tried: this gateway alone knows its usage. A call whose admission was never
- * answered is given back for as long, because Redis may count it once it thaws.
+ * How long a call's settle is tried: this gateway alone knows its usage. The refund of an unanswered admission is
+ * retried for the same time, because Redis may count the call once it resumes.
  */
 export const OUTAGE_MS = 3_600_000;
-/** A closing gateway tries no longer than this. */
+/** A closing gateway retries for at most this time. */
 const CLOSING_MS = 60_000;
 
-/** Everything that it takes to repeat a script. */
+/** Everything that is needed to repeat a script. */
 export type RetryDeps = {
   readonly redis: RedisClient;
   readonly doubts: Doubts;
@@ -20,7 +20,7 @@ export type RetryDeps = {
   readonly closing: AbortSignal;
 };
 
-/** A script to run until Redis answers. */
+/** A script that is retried until Redis answers. */
 type Repeated<T> = {
   readonly run: () => Promise<T>;
   readonly giveUpMs: number;
@@ -29,11 +29,11 @@ type Repeated<T> = {
 };
 
 /**
- * Runs a Redis script again until Redis answers. Waits 50 ms before the second try, twice as long before each further
- * one, and at most 1 s, or until Redis is connected again. Only for scripts that change nothing when they run a second
- * time. From the first failure on, the grant's budgets are in doubt. Without a connection it is not tried.
- * @returns what the script returned. Throws the last error when the next try would be later than `giveUpMs` after the first,
- *   and when others need the memory that it waits in.
+ * Runs a Redis script again until Redis answers. Waits 50 ms before the second try, twice as long before each further one, and at most 1 s,
+ * or until Redis is connected again. Only for scripts that change nothing when they run a second time. From the first failure on, the
+ * grant's budgets are marked uncertain. The script is not tried without a connection.
+ * @returns the result of the script
+ * @throws the last error, when the next try would be later than `giveUpMs` after the first, or when others need the memory of this retry
  */
 export async function retry<T>(
   { redis, doubts, waiting, closing }: RetryDeps,
@@ -71,10 +71,10 @@ export async function retry<T>(
   }
 }
 
-/** Whether a client has no connection. Thousands of scripts that wait would each make an error a second. */
+/** Whether a client has no connection. Otherwise thousands of waiting scripts would each cause an error a second. */
 const isAway = ({ status }: RedisClient) => status !== undefined && status !== 'ready';
 
-/** Resolves after so many milliseconds, or when Redis is connected again: then this try comes before new calls. */
+/** Resolves after this many milliseconds, or when Redis reconnects. The retry then runs before new calls. */
 function connectedOr(redis: RedisClient, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -87,12 +87,9 @@ function connectedOr(redis: RedisClient, ms: number): Promise<void> {
   });
 }
 
-/**
- * Budgets of which Redis may count too much, because this gateway has yet to give something back. A limit that
- * seems to be reached there may not be.
- */
+/** Budgets for which Redis may count too much, because a refund of this gateway is still pending. A limit that looks reached may not be. */
 export type Doubts = {
-  /** Returns what ends this doubt. */
+  /** Returns a function that ends the uncertainty. */
   readonly raise: (budgetIds: readonly string[]) => () => void;
   readonly touch: (budgetIds: readonly string[]) => boolean;
 };

@@ -2,20 +2,20 @@ import { type Ends, findEnds, type GrantRef, type RedisClient } from '@presign/l
 import type { Work } from '@presign/service/metrics';
 import { Bag } from '../bag.ts';
 
-/** Ends calls that were admitted before their grant was revoked, and learns of grants whose end was moved meanwhile. */
+/** Ends calls that were admitted before their grant was revoked, and reads the changed expiry of grants. */
 export type Revocations = {
   /**
-   * Cuts a call soon after its grant or credential is revoked, or its account is suspended, until the returned function is called.
-   * @param end gets each new end of the grant, which may be later than that of its token
+   * Cuts a call soon after its grant or credential is revoked or its account is suspended. The returned function stops this.
+   * @param end gets each new expiry of the grant, which may be later than its token's
    */
   readonly watch: (grant: GrantRef, call: Cuttable, end?: Movable) => () => void;
   readonly close: () => void;
 };
 
-/** How often grants with calls under way are checked. An open stream ends within a second of its revocation. */
+/** How often grants with calls in flight are checked. An open stream ends within a second of its revocation. */
 const EVERY_MS = 500;
 
-/** A call under way. */
+/** A call in flight. */
 type Watched = {
   readonly ref: GrantRef;
   readonly call: Cuttable;
@@ -28,7 +28,7 @@ type Cuttable = { cut(why: 'revoked' | 'suspended'): void };
 /** In Unix ms. */
 type Movable = { moved(endsMs: number): void };
 
-/** Checks the grants of all calls under way, with one script per partition. */
+/** Checks the grants of all calls in flight, with one script per partition. */
 export function watchRevocations(redis: RedisClient, work: Work): Revocations {
   const watched = new Bag<Watched>();
   const look = async () => {
@@ -64,11 +64,11 @@ async function endCalls(
   grants: ReadonlyMap<string, GrantRef>,
   watched: Iterable<Watched>,
 ): Promise<boolean> {
-  // While Redis does not answer, no call is ended; no new call passes either.
+  // While Redis does not answer, no call is ended, and no new call passes.
   const found = await findEnds(redis, partition, [...grants.values()]).catch(() => undefined);
   if (!found?.length) return found !== undefined;
   const ends = new Map(found.map((each) => [each.id, each]));
-  // Not of a copy: a call that ends meanwhile must not be cut any more.
+  // This does not iterate over a copy, because a call that has ended meanwhile must not be cut.
   for (const each of watched) {
     const end = ends.get(each.ref.id);
     if (end) act(each, end);

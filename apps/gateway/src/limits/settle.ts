@@ -7,9 +7,9 @@ import { OUTAGE_MS, type RetryDeps, retry } from './retry.ts';
 type Deps = RetryDeps & { readonly leases: Leases; readonly log: Logger };
 
 /**
- * Settles a call. While Redis does not answer, it tries again for an hour, and the lease of the hold is renewed meanwhile. No
- * sweep ends a hold as soon as Redis answers again (see `watchForJumps`), so the settle arrives first. After that hour a sweep
- * settles the call in full, so a call is never lost.
+ * Settles a call. While Redis does not answer, it tries again for an hour, and the lease of the hold is renewed meanwhile. Right after
+ * Redis answers again, no sweep ends a hold (see `watchForJumps`), so the settle arrives first. After that hour a sweep settles the call in
+ * full, so a call is never lost.
  * @returns what the grant has left
  */
 export async function settleCall(
@@ -26,7 +26,7 @@ export async function settleCall(
     const run = () => settle(redis, ref, outcome);
     left = await retry(deps, ref, { run, giveUpMs: OUTAGE_MS, bytes: outcome.record.length });
     if (left?.isKept) log.warn(named, 'charged in full: this grant got too many refused calls back');
-    // The only sign of a call that Redis lost before the loss was noticed.
+    // This is the only sign of a call that Redis lost before the loss was detected.
     if (!left && isHeard) log.warn(named, 'settled before, or lost');
   } catch (error) {
     log.error({ ...named, ...causeOf(error) }, 'not settled: the lease will run out');
@@ -35,7 +35,7 @@ export async function settleCall(
   return left;
 }
 
-/** Frees the places of a charged call. While Redis does not answer, it tries again for an hour. */
+/** Frees the `concurrent_calls` places of a charged call. While Redis does not answer, it tries again for an hour. */
 export async function leaveCall(deps: Deps, ref: GrantRef, chargeId: string): Promise<void> {
   const { redis, leases, log } = deps;
   const run = () => leave(redis, ref, chargeId);

@@ -1,20 +1,20 @@
 /** The bytes of settles and refunds that may wait for Redis in one gateway. */
 const MOST_BYTES = 32 * 1024 * 1024;
-/** The bytes of one that waits, apart from its record: its promises, its timer, its listener. */
+/** The bytes of one waiting script in addition to its record: its promises, its timer, its listener. */
 const EACH_BYTES = 2 * 1024;
 
-/** Bounds the memory of scripts that wait for Redis. When it is full, the oldest one gives up. */
+/** Bounds the memory of scripts that wait for Redis. When it is full, the oldest script gives up. */
 export type Waiting = {
   /**
    * Adds a script.
    * @param bytes of its record
-   * @param giveUp called when there is no room for it any more
-   * @returns removes it
+   * @param giveUp called when the memory is needed
+   * @returns a function that removes it
    */
   readonly add: (bytes: number, giveUp: () => void) => () => void;
 };
 
-/** @param dropped called for each script that gives up for want of room */
+/** @param dropped called for each script that gives up because the memory is full */
 export function boundWaiting(dropped: () => void, mostBytes = MOST_BYTES): Waiting {
   const waiting = new Map<object, { readonly bytes: number; readonly giveUp: () => void }>();
   let sum = 0;

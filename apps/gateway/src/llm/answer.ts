@@ -23,13 +23,13 @@ import { hasTokenInUrl } from './match.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import { type Call, givesBack } from './plan.ts';
 
-/** How an answer is metered and kept back on its way to the holder. */
+/** How an answer is metered and delayed on its way to the holder. */
 export type AnswerPlan = {
   /** Which of the provider's headers the holder gets. */
   readonly passes: AnswerHeaders;
   /** The gateway's own headers for an answer of this status. */
   readonly ownHeaders: (status: number) => FlatHeaders;
-  /** Undefined: the endpoint is not known, so its answer is not read. */
+  /** Undefined: the endpoint is unknown, so its answer is not read. */
   readonly meter:
     | Pick<MeterOptions, 'spend' | 'request' | 'dropsUsageEvent' | 'onInput' | 'turn'>
     | undefined;
@@ -37,24 +37,23 @@ export type AnswerPlan = {
   readonly streams: boolean;
   /** The last byte waits for `finish`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
-  /** The memory for what is kept back. The caller releases it. */
+  /** The memory for delayed bytes. The caller releases it. */
   readonly memory: Reservation;
 };
 
 /** The SDKs of several vendors obey it (`shouldRetry` in their client). */
 const SHOULD_RETRY = 'x-should-retry';
 
-/** Answers up to this size are kept back until their end, so that their headers can state the cost. */
+/** Answers up to this size are delayed until their end, so that their headers can state the cost. */
 const KEPT_BACK_MAX_BYTES = 256 * 1024;
 
 /**
- * An answer that takes longer passes as it comes, because load balancers cut a connection that is silent for a minute. Some
- * providers send whitespace before a slow JSON answer, so that its connection is not silent
- * (https://api-docs.deepseek.com/quick_start/rate_limit).
+ * An answer that takes longer passes as it arrives, because load balancers close a connection that is idle for a minute. Some providers
+ * send whitespace before a slow JSON answer, so that its connection is not idle (https://api-docs.deepseek.com/quick_start/rate_limit).
  */
 const KEPT_BACK_MAX_MS = 5_000;
 
-/** So much of an answer is read after its holder has left. Longer than any answer of a provider, without end or not. */
+/** This many bytes of an answer are read after its holder has disconnected. No real answer is longer. */
 const UNHEARD_MAX_BYTES = 64 * 1024 * 1024;
 
 /** The holder's side of one answer. It passes the provider's bytes on and lets a meter read them. */
@@ -64,15 +63,15 @@ export class Answer {
   #status = 0;
   #headers: FlatHeaders = [];
   #meter: Meter = UNMETERED;
-  /** Bytes kept back. Undefined once they are written. */
+  /** The delayed bytes. Undefined once they are written. */
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  /** When the first of them came. */
+  /** When the first of them arrived. */
   #keptAt = 0;
   /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
-  /** How many bytes came after the holder had left. */
+  /** How many bytes arrived after the holder had disconnected. */
   #unheardBytes = 0;
   #secrets: readonly string[] = [];
   #masked: MaskedBody | undefined;
@@ -86,7 +85,7 @@ export class Answer {
     return this.#plan.passes;
   }
 
-  /** Masks these secrets in an answer that is an error. Errors quote the key that they reject. */
+  /** Masks these secrets in an error answer, because errors quote the key that they reject. */
   hide(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
@@ -120,7 +119,7 @@ export class Answer {
       this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
   }
 
-  /** Passes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
+  /** Passes the next bytes. Returns false if the caller must wait for `whenDrained`. */
   data(chunk: Buffer): boolean {
     const metered = this.#meter.pass(chunk);
     const passed = metered && this.#masked ? this.#masked.push(metered) : metered;
@@ -134,17 +133,17 @@ export class Answer {
   }
 
   /**
-   * Whether the rest of the answer is read although its holder has left: it may still say what the call is charged. An
-   * error says so with its end.
+   * Whether the rest of the answer is read although its holder has disconnected. It may still determine the charge, and
+   * an error does so at its end.
    */
   readsOn(): boolean {
     if (this.#unheardBytes > UNHEARD_MAX_BYTES) return false;
     return this.#status === 0 || this.#status >= 400 || this.#meter.isReading();
   }
 
-  /** Calls back when everything was sent to the holder, or the holder has left. */
+  /** Calls back when everything is sent to the holder, or the holder has disconnected. */
   whenClosed(callback: () => void): void {
-    // The holder may have left while the call was admitted.
+    // The holder may have disconnected while the call was admitted.
     if (this.#response.destroyed) callback();
     else this.#response.once('close', callback);
   }
@@ -166,7 +165,7 @@ export class Answer {
     return { ...metered, rest: Buffer.concat([last, (await masked.end()) ?? NOT_SHOWN]) };
   }
 
-  /** Sends what is kept back. If the head has not been sent, it gets the `late` headers, too. */
+  /** Sends the delayed bytes. A head that is not sent yet gets the `late` headers, too. */
   finish({ rest }: Pick<Metered, 'rest'>, late: FlatHeaders): void {
     if (this.#response.destroyed) return;
     const kept = this.#kept;
@@ -193,7 +192,7 @@ export class Answer {
     return this.#write(early);
   }
 
-  /** Whether these bytes show that the answer takes longer than it is kept back. */
+  /** Whether these bytes show that the answer will exceed the delay. */
   #isSlow(bytes: Buffer): boolean {
     if (this.#keptBytes > 0) return performance.now() - this.#keptAt > KEPT_BACK_MAX_MS;
     this.#keptAt = performance.now();
@@ -241,10 +240,10 @@ function callHeaders(
 ): FlatHeaders {
   const { usesLeft, isReturnable, tokens } = admitted;
   const headers = ownHeaders(requestId, admitted.rateLimits, boundOrigin(policy, incoming.headers));
-  // A cache on the way must not give it to holders of other tokens, whatever the provider says of it.
+  // A cache in between must not give it to holders of other tokens, whatever the provider's headers say.
   if (!hasTokenInUrl(incoming.url ?? '')) headers.push('vary', 'authorization');
   if (usesLeft !== undefined) {
-    // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
+    // The head is sent before the error's body is read, so it does not count a use that only the body returns.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);
     headers.push('x-presign-uses-remaining', String(kept ? usesLeft : usesLeft + 1));
     const isLast = usesLeft === 0 && (!isReturnable || surelyKeepsUse(grant.provider.refusals, status));

@@ -26,7 +26,7 @@ type Unauthorized = {
   readonly headers: FlatHeaders;
 };
 
-/** The parts of a request that its credential changes, and every secret in them that an answer may quote. */
+/** The parts of a request that the credential changes, and the secrets in them that an answer may quote. */
 type Authorized = {
   readonly changes: { readonly origin?: string; readonly headers: FlatHeaders };
   readonly secrets: readonly string[];
@@ -34,14 +34,14 @@ type Authorized = {
   readonly refused?: () => void;
 };
 
-/** Whether a provider wants each body signed, so that it must be known before the call is sent. */
+/** Whether a provider requires signed bodies, so that the body must be complete before the call is sent. */
 export const signsBody = ({ credential }: Pick<Provider, 'credential'>): boolean =>
   credential.scheme === 'AWS4-HMAC-SHA256';
 
 /**
- * Adds the provider's credential to a request that is otherwise complete.
- * @param body in one piece, for providers that want it signed
- * @returns a refusal when the provider's key is not of the form that it needs, or gets no access token
+ * Adds the provider's credential to an otherwise complete request.
+ * @param body in one piece, for providers that require a signature
+ * @returns a refusal if the provider's key has the wrong form or gets no access token
  */
 export function authorize(
   deps: Pick<LlmDeps, 'now' | 'accessTokens'>,
@@ -106,9 +106,8 @@ const UNREADABLE = {
 const ASSERTION_SECONDS = 3_600;
 
 /**
- * A service account as an OAuth client of Google's token endpoint. Its tokens are remembered by the version of the key. The
- * key is read when a token is fetched, and kept no longer.
- * https://developers.google.com/identity/protocols/oauth2/service-account#httprest
+ * A service account as an OAuth client of Google's token endpoint. Its tokens are cached by the version of the key. The key is read only
+ * while a token is fetched. https://developers.google.com/identity/protocols/oauth2/service-account#httprest
  */
 function serviceAccountClient(
   now: () => number,
@@ -171,7 +170,7 @@ async function signedByAws(
 
 type SigningKey = Extract<AwsKey, { accessKeyId: string }>;
 
-/** An error about a signature quotes the request that was signed, its session token included. */
+/** An error about a signature quotes the signed request, including its session token. */
 const secretsOf = ({ accessKeyId, secretAccessKey, sessionToken }: SigningKey): readonly string[] => [
   accessKeyId,
   secretAccessKey,

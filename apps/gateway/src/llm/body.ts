@@ -29,14 +29,14 @@ export type Content = {
   readonly raw: Body;
   /** The body as JSON, if it was read. */
   readonly json: JsonObject | undefined;
-  /** The result of a pass over the bytes of that JSON. */
+  /** The result of scanning the bytes of that JSON. */
   readonly scan?: Scan;
 };
 
 /** A body as it arrived. */
 export type Arrived = {
   readonly raw: Body;
-  /** Whether its JSON is to be read, too. */
+  /** Whether its JSON must also be parsed. */
   readonly isJson: boolean;
   /** The gateway has removed its content coding. */
   readonly isDecoded?: boolean;
@@ -44,9 +44,9 @@ export type Arrived = {
 
 /**
  * How much of a body must be read.
- * - `must`: a config or a limit acts on it. It must be one JSON object that all JSON readers understand alike.
+ * - `must`: a config or a limit acts on it. It must be one JSON object that all parsers read in the same way.
  * - `may`: only its usage is metered. It is read if it is plain JSON of limited length.
- * - `whole`: the provider wants it signed, so it is read whole. Its JSON is read as under `may`.
+ * - `whole`: the provider requires a signature, so it is read whole. Its JSON is read as under `may`.
  */
 export type Need = 'must' | 'may' | 'whole' | 'none';
 
@@ -60,9 +60,9 @@ export function readsMuch(request: IncomingMessage, need: Need): boolean {
 }
 
 /**
- * Reads as much of a body as the call needs. A large body that need not be read streams through. A small one is read
- * first, so that it takes one write upstream, and a slow holder takes no upstream connection.
- * @param mostBytes of the body as it is sent, and as it is decoded. One whose size nothing states is read whole.
+ * Reads as much of a body as the call needs. A large body that need not be read is streamed. A small body is read
+ * first, so that it takes one write upstream, and a slow holder occupies no upstream connection.
+ * @param mostBytes of the body, both as sent and decoded. A body of unknown size is read whole.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -98,13 +98,13 @@ export const MULTIPART: Refusal = {
 };
 
 /**
- * Looks through the bytes of a body before it is parsed.
- * @param names of which no other spelling may be in a body that must be understood
+ * Scans the bytes of a body before it is parsed.
+ * @param names whose other spellings are refused in a `must` body
  */
 export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty) =>
   scanJson(raw, most, namesJudge(need === 'must' ? names : undefined));
 
-/** Reads the JSON of a body that has arrived, and was looked through. Only a body that must be understood can be refused. */
+/** Parses the JSON of a body that was scanned. Only a `must` body can be refused. */
 export function readContent(
   raw: Buffer,
   need: Need,
@@ -122,8 +122,8 @@ const isPlainJson = (request: IncomingMessage) =>
   /^application\/json\b/i.test(request.headers['content-type'] ?? '');
 
 /**
- * A stream that undici may destroy. It does so when a provider answers before it has read everything. The holder's
- * connection must survive, because some holders read only after sending. The rest of the request is discarded.
+ * A stream that undici may destroy. undici destroys it when a provider answers before it has read everything. The
+ * holder's connection must survive, because some holders read only after sending. The rest of the request is discarded.
  */
 function detached(request: IncomingMessage): Readable {
   async function* chunks() {
@@ -136,7 +136,7 @@ function detached(request: IncomingMessage): Readable {
   return Readable.from(chunks(), { objectMode: false });
 }
 
-/** The JSON object that a body holds. It is checked so that the provider reads the same values as the gateway. */
+/** The JSON object in a body. It is checked so that the provider reads the same values as the gateway. */
 function readObject(
   bytes: Buffer,
   { ambiguous: key }: Pick<Scan, 'ambiguous'>,
@@ -148,8 +148,8 @@ function readObject(
 }
 
 /**
- * Reads the members at the top that are short, such as the model and whether it streams: metering reads no other. The rest goes on as
- * it came, and is not parsed.
+ * Reads only the short top-level members, such as the model and `stream`, because metering needs no others. The rest is sent unchanged and
+ * not parsed.
  */
 function readTop(
   bytes: Buffer,
@@ -166,7 +166,7 @@ function readTop(
   return { json: Object.fromEntries(entries) };
 }
 
-/** Whether a text is an object of these members, and nothing stands before, between and after them. */
+/** Whether a text is an object of exactly these members. */
 function isOneObject(bytes: Buffer, members: readonly Member[]): boolean {
   const isOnly = (sign: string, from: number, to: number) =>
     bytes.toString('latin1', from, to).trim() === sign;
@@ -181,12 +181,13 @@ function isOneObject(bytes: Buffer, members: readonly Member[]): boolean {
 /** A smaller body is parsed as fast as its members one by one. */
 const TOP_MIN_BYTES = 16 * 1024;
 const SHORT_BYTES = 1024;
-/** Stands for a member that is not read. */
+/** The placeholder of a member that is not read. */
 const UNREAD = { value: Object.freeze({}) };
 
 /**
- * V8 can parse JSON that is nested too deeply to be written again. One million parts exceed every real call: embeddings
- * take at most 300,000 tokens, chats a few thousand messages. An object has a few members, a `logit_bias` some hundreds.
+ * V8 can parse JSON that is nested too deeply for `JSON.stringify`. One million parts exceed every real call:
+ * embeddings take at most 300,000 tokens, chats a few thousand messages. An object has a few members, a `logit_bias`
+ * some hundreds.
  */
 export const MODEST: Modesty = { depth: 500, parts: 1_000_000, members: 10_000 };
 
@@ -212,7 +213,7 @@ export function unservableHeader({ headers }: IncomingMessage): Refusal | undefi
       message: 'This URL opens no WebSocket. Send the call without the header Upgrade.',
     };
   }
-  // RFC 9112 §6.1: a server has to remove every other coding itself. The gateway offers none.
+  // RFC 9112 §6.1: a server must remove every other coding itself. The gateway supports none.
   if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
     const message = 'Transfer-Encoding: only chunked is understood.';
     return { code: 'invalid_request', param: 'Transfer-Encoding', message };

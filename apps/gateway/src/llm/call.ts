@@ -40,7 +40,8 @@ import { admitTightly, runningHold, type Tight } from './tight-hold.ts';
 
 /**
  * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → check the quota → match → precheck → plan → admit →
- * forward → meter → settle. It works on Node's own request and answer, because a `Request`/`Response` pair with a body costs more than everything else.
+ * forward → meter → settle. It uses Node's own request and response, because a `Request`/`Response` pair with a body costs more than all
+ * other work.
  */
 export function llmCall(deps: LlmDeps): ServeCall {
   return async (incoming, outgoing, requestId) => {
@@ -57,7 +58,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
       bodyMemory.release();
       deps.report(report, refusal);
     }
-    // A holder who has left, or has part of an answer, gets no refusal.
+    // A holder who has disconnected, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return undefined;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
     const answer = refusalAnswer(refusal, requestId, errorShapeOf(grant?.provider, url.path));
@@ -68,7 +69,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
   };
 }
 
-/** A request, and what its URL says. */
+/** A request and its parsed URL. */
 type Arrived = {
   readonly report: CallReport;
   readonly incoming: IncomingMessage;
@@ -152,10 +153,7 @@ type Ready = { readonly planned: Planned; readonly policy: Policy; readonly arri
 /** A refusal, with the body if it has arrived. */
 type Unready = Unplannable & { readonly arrived?: ArrivedBody };
 
-/**
- * Reads a body, and plans its call. A limit that was taken away refuses no call: if the remembered limits refuse it, they are loaded
- * again.
- */
+/** Reads a body, and plans its call. A removed limit refuses no call, because cached limits that refuse a call are loaded again. */
 async function prepare(deps: LlmDeps, call: Arriving, known: Policy): Promise<Ready | Unready> {
   const { report, incoming, grant, target } = call;
   const much = readsMuch(incoming, needOf(grant, target, known));
@@ -170,7 +168,7 @@ async function prepare(deps: LlmDeps, call: Arriving, known: Policy): Promise<Re
   return canRepeat ? readAndPlan(deps, call, policy, first.arrived) : { refusal: LIMITS_CHANGED };
 }
 
-/** The bytes of a large body have moved to a worker. */
+/** The bytes of a large body have been moved to a worker. */
 const isWhole = (arrived: ArrivedBody | undefined): boolean =>
   arrived?.raw === null || (arrived?.raw instanceof Buffer && arrived.raw.length > 0);
 

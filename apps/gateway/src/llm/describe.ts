@@ -27,7 +27,7 @@ export const describeGrant =
   (c) =>
     describe(deps, c, readUrl(deps, c));
 
-/** A browser that opens a URL as it was issued: its page, unless the GET is a call that the URL allows. It costs no use. */
+/** Answers a browser that opens an issued URL with its page, unless the URL allows this GET as a call. It costs no use. */
 export const describeIssued =
   (deps: LlmDeps): Handler<GatewayEnv> =>
   (c, next) => {
@@ -39,7 +39,7 @@ export const describeIssued =
     return isCall ? next() : describe(deps, c, asked);
   };
 
-/** A URL that somebody asks about, and what its token says. */
+/** A URL whose status is requested, and the content of its token. */
 type Asked = { readonly url: CallUrl; readonly verified: Verified<LlmGrant> };
 
 function readUrl({ verify }: LlmDeps, { env }: Context<GatewayEnv>): Asked {
@@ -92,7 +92,7 @@ async function findStatus(
   return readForHolder(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
-/** How many sockets of a URL are open at this gateway. Null: it has none. */
+/** How many sockets of a URL are open at this gateway. Null: the URL allows no sockets. */
 const openSockets = ({ sockets }: LlmDeps, { id, hasSockets }: LlmGrant): number | null =>
   hasSockets ? sockets.openOf(id) : null;
 
@@ -160,7 +160,7 @@ function allowed(
   ];
 }
 
-/** Programs that call a URL, and those that open it as a socket. Realtime has sockets alone. */
+/** Programs that call a URL, and programs that open it as a socket. Realtime has only sockets. */
 function examplesOf(deps: LlmDeps, grant: LlmGrant, policy: Policy): readonly Example[] {
   const call = exampleOf(deps, grant, policy);
   const protocol = policy.conditions?.sockets && socketOf(grant.provider, call.path);
@@ -170,7 +170,7 @@ function examplesOf(deps: LlmDeps, grant: LlmGrant, policy: Policy): readonly Ex
   return protocol === 'realtime' ? sockets : [...sdkExamples(call), ...sockets];
 }
 
-/** The first path of a URL has no `*`. A model that the URL leaves free is one that has a price. */
+/** The first path of a URL has no `*`. If the URL allows any model, the example uses one with a price. */
 const exampleOf = (
   { prices, now }: LlmDeps,
   { method, paths, model, provider }: LlmGrant,

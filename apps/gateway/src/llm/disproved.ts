@@ -8,13 +8,13 @@ import type { Unplannable } from './hold.ts';
 import type { Plan } from './plan.ts';
 
 /**
- * Models whose price the provider's own statement has disproved: it billed a call of an account more than the most that the call could
- * cost, for a usage that it could have. The account's key may have another price, so others keep theirs.
+ * Models whose price the provider's stated cost has disproved: a call of an account was billed above its maximum cost, although its usage
+ * was within the bound. Only this account is affected, because its key may have another price.
  */
 export type Disproved = LRUCache<string, readonly string[]>;
 
 const DAY_MS = 86_400_000;
-/** A price that is forgotten costs one more overrun. */
+/** Evicting an entry costs one more overrun. */
 const REMEMBERED = 10_000;
 
 export const createDisproved = (): Disproved => new LRUCache({ max: REMEMBERED, ttl: DAY_MS });
@@ -31,8 +31,8 @@ type Needs = {
 };
 
 /**
- * Another price list may have the right price, so the list is part of the key. Where a call states its highest price, a provider exceeds it only
- * for a customer's own key at a host, so only that credential is refused.
+ * Another price list may have the right price, so the list is part of the key. If a call states its highest price, a provider exceeds it
+ * only for a customer's own key at a host. Only that credential is then refused.
  */
 function keyOf({ prices }: Needs, { grant: { provider }, policy, plan: { spend } }: PricedCall): string {
   const whose = spend?.withHighestPrice ? policy.ref.credentialId : policy.accountId;

@@ -14,13 +14,13 @@ import { endedRecord, endOf } from './record.ts';
 import type { Sent } from './send.ts';
 import { checkCount, type Tight } from './tight-hold.ts';
 
-/** How long an answer waits for its use to be given back, so that an immediate retry sees the returned use. */
+/** How long an answer waits for the return of its use, so that an immediate retry sees it. */
 const GIVING_BACK_MS = 1_000;
 
 /** How long the last byte waits for settling under a spend limit. */
 const SETTLING_MS = 50;
 
-/** The parts of an admitted call that its end needs. */
+/** The parts of an admitted call that are needed at its end. */
 export type Ending = Omit<Call, 'incoming' | 'outgoing' | 'bodyMemory' | 'isDecoded'> & {
   readonly incoming: Pick<Call['incoming'], 'headers'>;
   readonly outgoing: Pick<Call['outgoing'], 'destroyed'>;
@@ -28,7 +28,7 @@ export type Ending = Omit<Call, 'incoming' | 'outgoing' | 'bodyMemory' | 'isDeco
 
 type Ended = { readonly sent: Sent; readonly metered: Metered; readonly admitted: Admitted };
 
-/** Charges and settles a call that has ended, and notes its end. It waits for settling as long as the end of an answer does. */
+/** Charges, settles and records a call that has ended. It waits for the settle as long as the end of an answer waits. */
 export async function endCall(
   deps: LlmDeps,
   call: Ending,
@@ -50,7 +50,7 @@ export async function endCall(
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));
-  // This call does not wait for it any longer.
+  // The call no longer waits for it.
   if (!left) deps.underWay.track(settled);
   const charged = left?.isKept
     ? { ...charge, uses: 1 as const, costMicrousd: admitted.heldMicrousd }
@@ -60,8 +60,8 @@ export async function endCall(
 }
 
 /**
- * How long an answer's end waits for settling, in ms. A holder who got a use back, or has a spend limit, may call again at
- * once, and must not meet this call's own hold. A refused retry must find why this call failed.
+ * How long an answer's end waits for settling, in ms. A holder with a returned use or a spend limit may call again at once, and must not be
+ * refused because of this call's own hold. A refused retry must find the reason why this call failed.
  */
 function waitForSettle(
   { settlingMs = SETTLING_MS }: LlmDeps,
@@ -73,7 +73,7 @@ function waitForSettle(
   return givesBack(plan) || failure ? settlingMs : 0;
 }
 
-/** Ends its timer with the work: thousands of them a second would live on and each wake the event loop (2 µs of a call). */
+/** Clears its timer when the work ends. Otherwise thousands of timers a second would each wake the event loop (2 µs of a call). */
 function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   if (ms === 0) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {

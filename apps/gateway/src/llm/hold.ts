@@ -27,9 +27,9 @@ export type Held = {
   readonly worstTokens: number | undefined;
   /** The most input tokens that the hold covers. */
   readonly inputTokens: number;
-  /** A stream states all of its input at its start, and that is no less than this. Undefined: it may not. */
+  /** The least input that a stream states at its start, where it states all of it. Undefined: it may not state all of it. */
   readonly leastInput: number | undefined;
-  /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
+  /** The output bound to send. It is the holder's own bound, even if the hold must cover more. */
   readonly askedTokens: number;
   readonly hasOutput: boolean;
   readonly spend: Spend;
@@ -48,11 +48,11 @@ type BoundCall = {
   readonly body: JsonObject;
   readonly path: string;
   readonly query?: string;
-  /** The most bytes of a body that has members of this one, as compact JSON. */
+  /** The most bytes of a body with members of this one, as compact JSON. */
   readonly sizeOf: (body: JsonObject) => number;
 };
 
-/** The limits of a call. `counterOf` counts plain text; absent: each of its bytes is a token. */
+/** The limits of a call. `counterOf` counts plain text. If it is absent, each byte counts as a token. */
 type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'> & {
   readonly at: PricesAt;
   readonly counterOf?: CounterOf | undefined;
@@ -71,10 +71,7 @@ export type Unplannable = {
   readonly unbounded?: string | undefined;
 };
 
-/**
- * The most that a call can use, and the most that it can cost at the prices that its usage is charged at. Refuses calls
- * without a known bound.
- */
+/** The most that a call can use, and the most that it can cost at the prices of its charge. Refuses calls without a known bound. */
 export function worstCase(
   provider: Provider,
   { spend, body, path, query = '', sizeOf }: BoundCall,
@@ -100,7 +97,7 @@ export function worstCase(
   }
   const refusePriced = (why: Unbounded) => {
     const unbounded = why.param === undefined ? undefined : nameOfPlace(why, body);
-    // The place of a kind is `type` everywhere.
+    // A kind is always in the field `type`.
     const kind = why.isUnknown && why.beta === undefined ? unbounded?.split('=')[1] : undefined;
     const reason = kind === undefined ? why.reason : `${why.reason} (${kind})`;
     return { ...refuse({ ...why, reason }), model: pricing && model, unbounded };
@@ -139,7 +136,7 @@ export function worstCase(
   };
 }
 
-/** The output tokens of one choice to hold (`asked`), the least that the API accepts as a bound, and the number of choices. */
+/** The output tokens to hold for one choice (`asked`), the least bound that the API accepts, and the number of choices. */
 type Output = { readonly asked: number; readonly least: number; readonly times: number };
 
 /** Refuses a call under a limit whose headers ask for a beta that may change its price. */
@@ -178,7 +175,7 @@ function holdOf(
   const most = tokensThatMultiply(ratePerMtok);
   const leastTokens = output.least;
   if (leastTokens > most) return { unbounded: { reason: 'costs more than can be counted' } };
-  // However far the output bound is lowered, the rest covers the fee of a refused request.
+  // Even with the lowest output bound, the hold covers the fee of a refused request.
   const restMicrousd = feeMicrousd - Math.floor((leastTokens * ratePerMtok) / PER_MTOK);
   return {
     fixedMicrousd: Math.max(fixedMicrousd, restMicrousd),
@@ -206,7 +203,7 @@ const declare = (knowledge = 'bundled', list: 'harmless_fields' | 'harmless_beta
 const addPrice = (lists: string) =>
   ` The price lists (${lists}) do not have it. The operator can load a newer list (PRICES_URL), or add the price to PROVIDERS_FILE (pricing).`;
 
-/** Refuses a call that has no known bound. The refusal names the limit that needs one: of money, else of tokens. */
+/** Refuses a call that has no known bound. The refusal names the limit that requires a bound: the money limit, or else the token limit. */
 const refuserOf =
   ({ knowledge }: Provider, { costLimited }: Pick<Policy, 'costLimited'>) =>
   ({ param: place, reason, isUnknown, beta }: Unbounded): { refusal: Refusal } => {

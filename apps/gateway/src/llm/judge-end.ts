@@ -28,7 +28,7 @@ export type Charge = {
   readonly disproves: boolean;
   /** The provider's usage, if the answer reported it in full. */
   readonly usage: Readonly<Record<string, number>> | undefined;
-  /** Why the usage that the answer reported is in doubt. */
+  /** The contradiction in the reported usage. */
   readonly doubt: Doubt | undefined;
   /** Input and output. Undefined: not known. */
   readonly usedTokens: number | undefined;
@@ -36,7 +36,7 @@ export type Charge = {
   readonly pricing: Pricing | undefined;
   /** The name of the model that answered, if that is another one than the call's. */
   readonly model: string | undefined;
-  /** How the cost, before it was limited to the hold, follows from the usage. Undefined when it does not. */
+  /** The price lines of the usage, before the cost was limited to the hold. Undefined if the cost does not follow from the usage. */
   readonly lines: readonly PriceLine[] | undefined;
 };
 
@@ -71,7 +71,7 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   return { uses, costMicrousd, overrunMicrousd, disproves, usage, doubt, usedTokens, lines, pricing: answered.pricing ?? plan.pricing, model: answered.other };
 }
 
-/** Whether the provider states more than a hold that covers the price of what it reports. */
+/** Whether the stated cost exceeds the hold, although the hold covers the price of the reported usage. */
 function disprovesPrice(
   pricing: Pricing | undefined,
   { usage, stated }: Partial<Reported> = {},
@@ -81,7 +81,7 @@ function disprovesPrice(
   return (pricing?.cost(usage) ?? Number.POSITIVE_INFINITY) <= hold;
 }
 
-/** Another model answered, and the price that was known does not say what it costs. */
+/** Another model answered, and its cost does not follow from the known price. */
 const unknownModel = ({ pricing }: Plan, { other, pricing: found }: Answered): Doubt | undefined =>
   pricing && other !== undefined && !found ? { why: 'model' } : undefined;
 
@@ -92,8 +92,8 @@ function tokensIn(usage: Charge['usage']): number | undefined {
 }
 
 /**
- * The provider's own errors that are taken to cost nothing unless its documentation says otherwise. This is an
- * assumption, because most providers do not say which errors they bill; it is stated in docs/reference/calls.md.
+ * The provider's own errors that count as free unless its documentation says otherwise. This is an assumption, because
+ * most providers do not say which errors they bill. docs/reference/calls.md states it.
  */
 const FREE_BY_ASSUMPTION: ReadonlySet<number> = new Set([400, 401, 404, 405, 413, 415, 422, 429]);
 
@@ -110,7 +110,7 @@ function paidNothing(refusals: VendorRefusals, sent: Sent, { ownError, error }: 
   return billing === 'free' || (billing === 'undocumented' && FREE_BY_ASSUMPTION.has(status));
 }
 
-/** The charge for an error with a documented fee: the fee or the hold, whichever is larger, because work may be billed, too. */
+/** The charge for an error with a documented fee: the fee or the hold, whichever is larger, because the work may also be billed. */
 function billedFee(
   refusals: VendorRefusals,
   sent: Sent,
@@ -123,7 +123,7 @@ function billedFee(
   return feeMicrousd === undefined ? undefined : Math.max(feeMicrousd, hold);
 }
 
-/** A use is given back only if the provider certainly never got the call, or refused the work itself. */
+/** A use is returned only if the provider certainly never got the call, or refused the work itself. */
 function usesKept(refusals: VendorRefusals, sent: Sent, { error }: Metered): 0 | 1 {
   switch (sent.is) {
     case 'unsent':
@@ -141,9 +141,9 @@ function usesKept(refusals: VendorRefusals, sent: Sent, { error }: Metered): 0 |
 }
 
 /**
- * Statuses with which a provider refuses the work itself: not authorized, rate limited, unavailable, overloaded (529
- * is Anthropic's, https://platform.claude.com/docs/en/api/errors). A 403 may be the verdict on work that was done, as
- * xAI's is, so it is not among them. A vendor's own documentation wins.
+ * Statuses with which a provider refuses the work itself: not authorized, rate limited, unavailable, overloaded (529 is
+ * Anthropic's, https://platform.claude.com/docs/en/api/errors). A 403 is excluded, because it may be the verdict on
+ * finished work, as at xAI. A vendor's own documentation takes precedence.
  */
 const REFUSED_WORK: ReadonlySet<number> = new Set([401, 429, 503, 529]);
 

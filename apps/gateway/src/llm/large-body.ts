@@ -7,11 +7,11 @@ import type { Unplannable } from './hold.ts';
 import type { Target } from './match.ts';
 import type { Limited } from './plan.ts';
 
-/** Reads large bodies elsewhere, so that calls of others do not wait for it. */
+/** Reads large bodies in workers, so that other calls do not wait. */
 export type LargeBodies = {
   /**
-   * Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards.
-   * @returns the plan, and the prices and the provider that it was made with
+   * Reads and plans an LLM call. Its bytes are moved to the worker and cannot be read afterwards.
+   * @returns the plan, and the prices and the provider of the plan
    */
   readonly plan: (
     grant: QuotaOwner,
@@ -19,14 +19,14 @@ export type LargeBodies = {
     provider: Provider,
   ) => Promise<(PlanReply & PlannedWith) | { readonly refusal: Refusal }>;
   /**
-   * Counts the tokens of an LLM call. Its bytes move to the worker.
+   * Counts the tokens of an LLM call. Its bytes are moved to the worker.
    * @param plan prices and provider of its plan
-   * @returns undefined if they cannot be counted with these, or too many bodies are waiting
+   * @returns undefined if they cannot be counted with this plan, or too many bodies are waiting
    */
   readonly count: (grant: QuotaOwner, work: PlanWork, plan: PlannedWith) => Promise<CountReply | undefined>;
 };
 
-/** A call has one price list and one knowledge from its hold to its settle. */
+/** A call uses one price list and one version of the knowledge from its hold to its settle. */
 export type PlannedWith = { readonly prices: Prices; readonly provider: Provider };
 
 /** A call to plan, as data that can be sent to a worker. */
@@ -60,7 +60,7 @@ export type PlanData = {
   readonly dropsUsageEvent: boolean;
   readonly rewritten: boolean;
   readonly askedTokens: number;
-  /** The body to send. The output bound stands between its parts when there are two. */
+  /** The body to send. If it has two parts, the output bound is written between them. */
   readonly body: readonly Uint8Array[];
 };
 

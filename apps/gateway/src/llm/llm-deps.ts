@@ -12,12 +12,12 @@ export type LlmParts = {
   /** The prices of LLM calls, which may change at any time. A call asks once. */
   readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
   readonly bodyWorkers: LargeBodies;
-  /** Models, as `provider model`, that have reported more input than was counted. Their calls are held by bytes. */
+  /** Models, as `provider model`, that have reported more input than the gateway counted. Their calls are held by bytes. */
   readonly uncounted: Set<string>;
   readonly disproved: Disproved;
   readonly waits: Waits;
   readonly sockets: OpenSockets;
-  /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */
+  /** How long an answer under a cost limit waits for its settle. Default: 50 ms. */
   readonly settlingMs?: number;
 };
 

@@ -9,7 +9,7 @@ import {
 import type { Refusal } from '@presign/schema';
 import type { LlmGrant, Verified, Verifier } from '../grant/verify.ts';
 
-/** Where a call goes. The path is sent byte for byte as it was checked. */
+/** Where a call goes. The path is sent exactly as it was checked. */
 export type Target = { readonly path: string; readonly query: string };
 
 /** Checks a call's method and path against its token, before any store is read. */

@@ -25,17 +25,17 @@ import { attempt, EventReading, MODEST, type Piece, roomFor } from './metering/r
 export type Meter = {
   /** Takes the next bytes. Returns the bytes that may go to the holder now. */
   readonly pass: (chunk: Buffer) => Buffer | undefined;
-  /** Calls back when the bytes that were taken have been decoded. Undefined when nothing is decoded. */
+  /** Calls back when the pushed bytes have been decoded. Undefined if nothing is decoded. */
   readonly whenReady: ((ready: () => void) => void) | undefined;
   /** Whether the rest of the answer can still change what the call is charged. */
   readonly isReading: () => boolean;
-  /** After the last byte. It is a promise only where the answer is still decoded. */
+  /** Called after the last byte. Returns a promise only if the answer is still being decoded. */
   readonly end: () => Metered | Promise<Metered>;
 };
 
 /** The usage that an answer reported. */
 export type Metered = {
-  /** Bytes that are still to go to the holder. */
+  /** Bytes that remain to be sent to the holder. */
   readonly rest: Buffer | undefined;
   /** The usage, if the answer reported it in full. */
   readonly reported: Reported | undefined;
@@ -65,21 +65,21 @@ export type MeterOptions = {
   readonly dropsUsageEvent: boolean;
   /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
-  /** The bytes of the answer, if its head states them. Only the chunk that reaches them is kept back then. */
+  /** The length of the answer, if its head states it. Then only the chunk that reaches this length is delayed. */
   readonly statedBytes?: number | undefined;
   /** Is called once, when a stream has stated its input. Streams that are compressed are not watched. */
   readonly onInput?: ((input: Usage) => void) | undefined;
-  /** The memory for what is kept of the answer to read its usage. The caller releases it. */
+  /** The memory for the part of the answer that is stored to read its usage. The caller releases it. */
   readonly memory: Reservation;
-  /** When a coded answer is decoded. */
+  /** Waits for a turn to decode a compressed answer. */
   readonly turn?: Turn | undefined;
 };
 
 /** Answers are read up to this many bytes, before and after decoding. */
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
-/** Errors are read up to this many bytes, before and after decoding. A longer one is not known to be free. */
+/** Errors are read up to this many bytes, before and after decoding. A longer error does not count as free. */
 const ERROR_MAX_BYTES = 256 * 1024;
-/** A shorter piece is kept until the next one, or the end of the answer, comes. */
+/** A shorter chunk is kept until the next one or the end of the answer arrives. */
 const SHORT_BYTES = 8 * 1024;
 
 /** A meter for an answer of this kind. */
@@ -122,7 +122,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
     pass: (chunk) => {
       reading.push(chunk);
       const flushed = flush();
-      // If no event is removed or held back, bytes pass before their event is complete.
+      // If no event is removed or delayed, bytes pass before their event is complete.
       return dropsUsageEvent || keepsLast ? flushed : chunk;
     },
     whenReady: undefined,
@@ -140,7 +140,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
   };
 }
 
-/** Reads an answer whose usage only the whole of it shows: one JSON text, or a compressed stream. */
+/** Reads an answer that must be complete before its usage can be read: one JSON text, or a compressed stream. */
 function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter {
   const { contentEncoding, keepsLast, statedBytes = 0 } = options;
   const reader = form
@@ -160,7 +160,7 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
   const allButLast = (chunk: Buffer): Buffer | undefined => {
     if (chunk.length === 0) return undefined;
     came += chunk.length;
-    // Its end is still to come.
+    // Its end has not arrived.
     if (came < statedBytes) return chunk;
     // Whitespace before a JSON text is not its end.
     hasBegun ||= !isWhitespace(chunk);
@@ -188,7 +188,7 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
   };
 }
 
-/** Reads the decoded bytes of an answer in little memory. */
+/** Reads the decoded bytes of an answer with little memory. */
 type Reader = {
   /** Takes the next bytes. Returns false when the rest cannot be read. */
   readonly push: (bytes: Buffer) => boolean;
@@ -213,7 +213,7 @@ function eventReader({ spend, request, memory }: MeterOptions, form: StreamForm)
 /** Reads the usage of one JSON text, or of a stream that was sent as one JSON array, whose elements are the events. */
 function answerReader({ spend, request, memory }: MeterOptions): Reader {
   const hasRoom = roomFor(memory);
-  // An answer in one short piece, as most are, is read as it is.
+  // Most answers are one short chunk and are parsed directly.
   let short: Buffer | undefined;
   let abridger: Abridger | undefined;
   const abridge = (bytes: Buffer): boolean => {

@@ -22,7 +22,7 @@ export type Unplanned = {
   readonly now: number;
 };
 
-/** A planned call, and the work of counting it if its body is JSON. */
+/** A planned call, and the data for counting its tokens if its body is JSON. */
 export type Planned = { readonly plan: Plan; readonly counting: Counting | undefined };
 
 export type Counting = {
@@ -34,8 +34,8 @@ export type Counting = {
 };
 
 /**
- * Reads a body and plans its call: a small one at once, a large one in a worker. The work is taken from the URL's quota.
- * The plan has the prices of its time: the call keeps them when a list changes.
+ * Reads a body and plans its call: a small one at once, a large one in a worker. The work draws on the URL's quota. The
+ * call keeps the prices of the plan when a list changes.
  */
 export async function planBody(
   {
@@ -65,7 +65,7 @@ export async function planBody(
     if ('refusal' in read) return read;
     const planned = planCall({ ...asked, content: read.content });
     if ('refusal' in planned) return planned;
-    // A copy, because the bytes move to the worker and the buffer may be part of a larger one.
+    // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));
     const plannedWith = { prices: at.prices, provider: grant.provider };
     return { ...planned, counting: { bytes: raw.length, plan: plannedWith, work } };
@@ -91,7 +91,7 @@ function betaRefusal({ grant, target, policy, headers }: Unplanned): Unplannable
   return spend && refusedBeta(provider, spend, headers, policy);
 }
 
-/** The source of a policy's rules as text, which a worker reads only if it does not know the rules. */
+/** The source of a policy's rules as text. A worker parses it only if it has not cached the rules. */
 const rulesTextOf = (policy: Policy): string | undefined => {
   const { config, models, conditions } = policy;
   return hasRules(policy) ? JSON.stringify({ config, models, conditions }) : undefined;

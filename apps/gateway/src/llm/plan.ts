@@ -46,12 +46,12 @@ export type Plan = {
   readonly pricing: Pricing | undefined;
   /** The model that answered, by its name in the answer, and its price by the lists of the call's admission. */
   readonly answeredBy: (name: string | undefined) => Answered;
-  /** The version of what is known of the provider. */
+  /** The version of the knowledge about the provider. */
   readonly knowledge: string | undefined;
   /** The provider charges nothing for this call. */
   readonly free: boolean;
   readonly streams: boolean;
-  /** The answer repeats the prompt. */
+  /** Whether the answer repeats the prompt. */
   readonly echoes: boolean;
   /** The gateway asked for the stream's usage event and the holder did not. */
   readonly dropsUsageEvent: boolean;
@@ -63,7 +63,7 @@ export type Plan = {
   readonly bodyFor: (boundTokens: number) => Body;
 };
 
-/** A planned call: everything that its later steps need. */
+/** A planned call, with everything that the later steps need. */
 export type Call = {
   readonly requestId: string;
   readonly report: CallReport;
@@ -75,7 +75,7 @@ export type Call = {
   readonly plan: Plan;
   /** The memory that its body takes. */
   readonly bodyMemory: Reservation;
-  /** The body goes out without the content coding that it came with. */
+  /** The body is sent decoded. */
   readonly isDecoded: boolean;
   readonly holdId: string;
   /** For the ledger, as `callRecord` writes it. */
@@ -111,7 +111,7 @@ export function planCall(asked: Asked): { plan: Plan } | Unplannable {
   return { plan: unlimitedPlan(asked, body) };
 }
 
-/** Nothing limits what the call takes, so its usage is metered as far as it can be read. */
+/** The call has no limit, so its usage is metered only as far as it can be read. */
 function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const { target, content, rules } = asked;
   const { provider } = asked.grant;
@@ -146,7 +146,7 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
 const isChecked = ({ content, rules: { config, models, fields } }: Asked): boolean =>
   content.json !== undefined && (config ?? models ?? fields) !== undefined;
 
-/** Refuses a body with a field for which its URL was not issued. Fields are compared to the letter. */
+/** Refuses a body with a field for which its URL was not issued. Fields are compared exactly. */
 function fieldRefusal({ content, rules: { fields }, grant, target }: Asked): Refusal | undefined {
   if (!fields) return undefined;
   const { addedFields = [] } = dialectOf(grant.provider, target.path) ?? {};
@@ -171,7 +171,7 @@ function modelRefusal(
   return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: models.all } };
 }
 
-/** Whether a call takes more at its admission than it may need, and gives the rest back when it is settled. */
+/** Whether a call takes its maximum at admission, and returns the rest when it is settled. */
 export const givesBack = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>): boolean =>
   hold !== undefined || worstTokens !== undefined;
 
@@ -209,7 +209,7 @@ function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
   };
 }
 
-/** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
+/** Under a limit of money or tokens a call passes only if its maximum at the standard price is known. */
 function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan } | Unplannable {
   const { target, at, counterOf, limited } = asked;
   const { provider } = asked.grant;
@@ -222,7 +222,7 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
   if ('refusal' in held) return held;
   const { usageBody, streams, echoes, dropsUsageEvent } = askingForUsage(held.spend, held.body, target);
   const bound = held.hasOutput ? held.spend.withOutputBound : undefined;
-  // Each member by its name: to spread the parts takes 5 % of a small call's time.
+  // Each member is written by name, because spreading the parts takes 5 % of a small call's time.
   const plan: Plan = {
     hold: held.hold,
     worstTokens: held.worstTokens,
@@ -274,7 +274,7 @@ function once(make: (tokens: number) => Body): (tokens: number) => Body {
   };
 }
 
-/** How a body is written whose members are mostly those that came. */
+/** How to write a body whose members are mostly unchanged. */
 function writerOf(content: Content): {
   readonly sizeOf: (body: JsonObject) => number;
   readonly bytesOf: (body: JsonObject) => Buffer;
@@ -284,7 +284,7 @@ function writerOf(content: Content): {
   return { sizeOf: (body) => compactSize(came, body), bytesOf: (body) => splice(came, body) };
 }
 
-/** Writes a body with an output bound. No bound is in a list, so what the lists hold need not be kept until then. */
+/** Writes a body with an output bound. No bound is inside a list, so the contents of the lists need not be kept until then. */
 function boundedWriter(
   content: Content,
   body: JsonObject,
@@ -295,7 +295,7 @@ function boundedWriter(
   return spliceWith(withoutLists(came, body), bound);
 }
 
-/** A function of its own, because V8 keeps the whole body alive for closures that share a scope with it. */
+/** A separate function, because V8 keeps the whole body alive for closures that share its scope. */
 const spliceWith =
   ({ came, sent }: ReturnType<typeof withoutLists>, bound: Spend['withOutputBound']) =>
   (tokens: number): Buffer =>

@@ -18,10 +18,10 @@ type Ended = {
   readonly heldMicrousd: number;
 };
 
-/** A part of the fields that the ledger stores of a call besides its uses and cost. JSON leaves out what is undefined. */
+/** Fields that the ledger stores for a call in addition to its uses and cost. JSON omits undefined fields. */
 type Fields = { readonly [F in keyof CallRecord]?: CallRecord[F] | undefined };
 
-/** A call's record while it is under way, as JSON: a call whose gateway dies has no more. */
+/** A call's record while it is in flight, as JSON. If its gateway dies, the ledger has only these fields. */
 export function callRecord({
   requestId,
   policy,
@@ -31,7 +31,7 @@ export function callRecord({
   place,
 }: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan'> & {
   readonly beganMs: number;
-  /** The socket that it is a turn of, and its number there. */
+  /** For a turn: its socket, and its number on the socket. */
   readonly place?: Pick<Fields, 'con' | 'trn'>;
 }): string {
   const fields: Fields = {
@@ -50,7 +50,7 @@ export function callRecord({
   return JSON.stringify(fields);
 }
 
-/** The record of a call that has ended: that of the call under way, and how it ended. */
+/** The record of a call that has ended: the record of the call in flight, plus how it ended. */
 export function endedRecord(
   call: Pick<Call, 'record' | 'plan' | 'report'> & {
     readonly incoming: Pick<Call['incoming'], 'headers'>;
@@ -60,7 +60,7 @@ export function endedRecord(
 ): string {
   const { record, report, incoming, outgoing } = call;
   const { fby, tot, own } = timesOf(report);
-  // One literal without spreads: V8 would move the object for each field behind one.
+  // One literal without spreads, because V8 would reallocate the object for each field after a spread.
   const fields: Fields = {
     sta: 'status' in sent ? sent.status : undefined,
     inp: wholeNumber(charge.usage?.input_tokens),
@@ -81,13 +81,13 @@ export function endedRecord(
   return `${begun.slice(0, -1)},${end.slice(1)}`;
 }
 
-/** The record of a call that another model answered than the one that was called. */
+/** The record of a call that a different model answered. */
 const withModel = (record: string, model: string): string =>
   JSON.stringify({ ...(JSON.parse(record) as object), mod: model.slice(0, NAME_MAX_CHARS) });
 
 const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);
 
-/** Notes how an admitted call ended: a fault when the provider was not reached, or when its key cannot be decrypted. */
+/** Reports how an admitted call ended: a fault when the provider was not reached, or when its key cannot be decrypted. */
 export function endOf(
   { grant, plan }: Pick<Call, 'grant' | 'plan'>,
   sent: Sent,

@@ -100,15 +100,15 @@ async function sendWithCredential(
 }
 
 /**
- * Names the upstream of a call before its key is unsealed. The key of a cloud may name a region, and with it the host: those of
- * different credentials are different hosts.
+ * Names the upstream of a call before its key is unsealed. The key of a cloud may name a region and thereby the host, so each credential
+ * counts as a different host.
  */
 export function hostOf({ provider, origin }: LlmGrant, path: string, credentialId: string): string {
   if (!provider.originIn) return origin;
   return `${provider.originIn({ region: undefined, path }) ?? origin} ${credentialId}`;
 }
 
-/** The holder's headers. Those that depend on the body as it is sent, or on how its answer is metered, are the gateway's own. */
+/** The holder's headers. Headers that depend on the sent body or on metering are the gateway's own. */
 function headersToSend({ incoming, plan, isDecoded }: Call, body: Body, sent: Body): FlatHeaders {
   const { spend, rewritten, streams } = plan;
   const isWhole = body instanceof Buffer;
@@ -122,7 +122,7 @@ function headersToSend({ incoming, plan, isDecoded }: Call, body: Body, sent: Bo
   });
   // undici states the length of a body in one piece.
   if (isWhole && sent !== body) headers.push('content-length', String(body.length));
-  // With the holder's own charset or content type, the provider would read another body than the one checked.
+  // With the holder's own charset or content type, the provider might read a different body than the checked one.
   if (rewritten) headers.push('content-type', 'application/json');
   if (spend) headers.push('accept-encoding', streams ? 'identity' : readableCodings(incoming));
   return headers;

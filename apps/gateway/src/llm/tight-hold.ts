@@ -12,7 +12,7 @@ import type { Counting, Planned } from './plan-body.ts';
 
 /** An admitted call. */
 export type Tight = Passed & {
-  /** The most input tokens by a count; undefined when the call is held by its bytes. */
+  /** The most input tokens by a token count. Undefined if the call is held by its bytes. */
   readonly countedTokens: number | undefined;
 };
 
@@ -25,8 +25,8 @@ export type TightCall = {
 };
 
 /**
- * Admits a call by the bytes of its body. If the money or the tokens that are left do not cover them, or would lower the output bound,
- * a worker counts the tokens, and the call is admitted by that count.
+ * Admits a call by the bytes of its body. If the remaining money or tokens do not cover the bytes, or would lower the output bound, a
+ * worker counts the tokens. The call is then admitted by that count.
  */
 export async function admitTightly(
   deps: LlmDeps,
@@ -45,7 +45,7 @@ export async function admitTightly(
   return hold && hold.leastTokens < hold.askedTokens ? tight(await admit(plan)) : first;
 }
 
-/** No shorter input helps a call that holds the whole context window: its URL needs more money. */
+/** A token count does not help a call that holds the whole context window. Its URL needs more money. */
 function advised(counted: Counted, { provider }: LlmGrant, { model = '', inputTokens }: Plan): Counted {
   if (!('refusal' in counted) || counted.refusal.code !== 'cost_limit_too_low') return counted;
   const { limit_of, limit, remaining, needed } = counted.refusal.details ?? {};
@@ -75,7 +75,7 @@ const countedPlan = ({ hold }: Plan, { fixedMicrousd, worstTokens }: CountReply)
 const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '' }: Plan): boolean =>
   encodingOf(provider, model) !== undefined && !uncounted.has(`${provider.id} ${model}`);
 
-/** Counts a call in a worker. Undefined if that saves nothing, or there is no room for the copy that the worker reads. */
+/** Counts a call in a worker. Undefined if counting saves nothing, or if there is no memory for the worker's copy. */
 async function countIn(
   deps: LlmDeps,
   grant: LlmGrant,
@@ -115,8 +115,8 @@ export type RunningHold = {
 };
 
 /**
- * A hold that is lowered to the price of the input that the provider states at the start of a stream. A statement below the least that
- * the request can have is a placeholder, and changes nothing.
+ * A hold that is lowered to the price of the input that the provider states at the start of a stream. A statement below the least possible
+ * input is a placeholder, and changes nothing.
  */
 export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens }: Tight): RunningHold {
   const { plan, policy, holdId } = call;

@@ -4,15 +4,14 @@ import { Abridger } from '../../json/abridge.ts';
 const LF = 10;
 const CR = 13;
 const COLON = 58;
-/** Longer names are of no known field, and longer values of no known event. */
+/** No known field has a longer name, and no known event has a longer value. */
 const NAME_MAX_BYTES = 1024;
-/** To read more lines would keep other calls waiting. */
+/** Reading more lines would delay other calls. */
 const LINES_MAX = 50_000;
 
 /**
- * Reads one event of text that is too long to be kept, as its bytes pass. Its data is shortened, as a JSON text can be: an
- * event that holds a picture of megabytes may also hold the usage. Its lines are joined, because JSON does not need their
- * ends.
+ * Reads one event of text that is too long to be kept, as its bytes pass. Its data is shortened like any JSON text, because an event with
+ * an image of megabytes may also contain the usage. Its lines are joined, because JSON does not need their ends.
  */
 export class LongEvent {
   readonly #data = new Abridger();
@@ -35,7 +34,7 @@ export class LongEvent {
     return this.#data.size + this.#name.length;
   }
 
-  /** Takes the next bytes. Returns false when they cannot be read in little memory and time. */
+  /** Takes the next bytes. Returns false if reading them would take too much memory or time. */
   push(bytes: Buffer): boolean {
     let at = 0;
     while (at < bytes.length && this.#lines <= LINES_MAX) {
@@ -47,7 +46,7 @@ export class LongEvent {
     return this.#lines <= LINES_MAX;
   }
 
-  /** The event. Undefined if it has no data. Its data is no JSON if even the shortened text is too long. */
+  /** The event. Undefined if it has no data. If even the shortened text is too long, its data is not JSON. */
   end(): StreamEvent | undefined {
     if (!this.#hasData) return undefined;
     return { data: this.#data.end()?.toString('utf8') ?? '', name: this.#eventName?.trim() };
@@ -82,7 +81,7 @@ const cut = (text: string): string => text.slice(0, NAME_MAX_BYTES);
 const nameEnd = (bytes: Buffer, start: number): number => endAt(bytes, start, COLON);
 const lineEnd = (bytes: Buffer, start: number): number => endAt(bytes, start, LF);
 
-/** Where the next line end or this byte is, or the end. */
+/** The index of the next line end or of this byte, or the end. */
 function endAt(bytes: Buffer, start: number, other: number): number {
   let at = start;
   while (at < bytes.length && bytes[at] !== LF && bytes[at] !== CR && bytes[at] !== other) at++;

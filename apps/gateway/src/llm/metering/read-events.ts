@@ -13,7 +13,7 @@ export type Piece = {
   readonly event: StreamEvent | undefined;
 };
 
-/** The longest event that is waited for. The bytes of a longer one pass before its end, and its text is shortened. */
+/** The longest event that is stored. The bytes of a longer event pass before its end, and its text is shortened. */
 const EVENT_MAX_BYTES = 4 * 1024 * 1024;
 
 /** Parsing a JSON text within these bounds takes at most some 10 ms. */
@@ -29,13 +29,13 @@ export class EventReading {
   #long: LongEvent | undefined;
   /** The rest of the stream is not split into events. */
   #isUnread = false;
-  /** One of the events could not be read, so nothing is reported. */
+  /** One of the events could not be parsed, so no usage is reported. */
   #isLost = false;
   #isStatedTwice = false;
 
   /**
-   * @param memory for what waits. The caller releases it.
-   * @param pass takes the bytes that need not wait for the rest of their event, once they are read
+   * @param memory for waiting bytes; the caller releases it
+   * @param pass gets bytes that have been read and need not wait for the rest of their event
    */
   constructor(
     form: StreamForm,
@@ -63,9 +63,8 @@ export class EventReading {
   }
 
   /**
-   * Reads what stands behind the last event when the stream has ended. A whole event there counts, though its last line end
-   * is missing: SDKs read it (`openai` 7.57, core/streaming, `flush`). Part of an event means that the stream was cut off,
-   * so its usage is not known.
+   * Reads the bytes after the last event when the stream has ended. A whole event without its last line end counts, because SDKs read it
+   * (`openai` 7.57, core/streaming, `flush`). A partial event means that the stream was cut off, so its usage is unknown.
    */
   end(): void {
     const bytes = this.#splitter.rest();
@@ -122,7 +121,7 @@ export class EventReading {
     return isRead ? event : undefined;
   }
 
-  /** Lets the bytes of an event that is too long to wait for pass, and keeps its shortened text. */
+  /** Passes the bytes of an event that is too long to store, and keeps its shortened text. */
   #shorten(): void {
     const bytes = this.#splitter.letGo();
     this.#long ??= this.isReading && this.#form.end !== 'length' ? new LongEvent(this.#form) : undefined;
@@ -132,17 +131,17 @@ export class EventReading {
   }
 }
 
-/** The last word of several APIs, or a JSON text that is not cut off. */
+/** The final marker of several APIs, or a complete JSON text. */
 const isWhole = (data: string): boolean =>
   data.trim() === '[DONE]' || attempt(() => [JSON.parse(data)]) !== undefined;
 
-/** Reads one event. The JSON of a large one that has very many parts is not parsed: it counts as unreadable. */
+/** Reads one event. The JSON of a large event with very many parts is not parsed and counts as unreadable. */
 const readEvent = (form: StreamForm, bytes: Buffer): StreamEvent | undefined =>
   bytes.length > SMALL_BODY_BYTES && !isModest(bytes, MODEST)
     ? { data: '{', name: undefined }
     : form.read(bytes);
 
-/** Returns whether the memory has room for this many waiting bytes. The most that ever waited stays reserved. */
+/** Returns whether the memory has room for this many waiting bytes. The reservation only grows. */
 export function roomFor(memory: Reservation): (waiting: number) => boolean {
   let reserved = 0;
   return (waiting) => {
@@ -154,7 +153,7 @@ export function roomFor(memory: Reservation): (waiting: number) => boolean {
   };
 }
 
-/** Returns undefined when reading throws, because a call must be settled whatever its answer holds. */
+/** Returns undefined if the reader throws, because a call must be settled whatever its answer contains. */
 export function attempt<T>(read: () => T): T | undefined {
   try {
     return read();

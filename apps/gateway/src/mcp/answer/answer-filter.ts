@@ -22,11 +22,11 @@ import { withHint } from './transport.ts';
 
 /** Rewrites an answer for its holder: tools that the URL does not allow are removed, and the server's ids are sealed. */
 export class AnswerFilter {
-  /** A JSON answer may have to change, so it is kept until it is whole. */
+  /** A JSON answer may have to change, so it is stored until it is complete. */
   readonly mayChange: boolean;
-  /** An answer that cannot be read must not pass, because it lists tools or tasks. */
+  /** An unreadable answer must not pass, because it lists tools or tasks. */
   readonly mustRead: boolean;
-  /** An answer that has to be read is kept up to this size. */
+  /** An answer that must be parsed is stored up to this size. */
   readonly mostBytes: number;
   readonly #call: McpCall;
   readonly #keys: EncryptionKeys;
@@ -34,7 +34,9 @@ export class AnswerFilter {
   readonly #tools: ToolFilter | undefined;
   /** The server knows the session of this holder. */
   #hasSession: boolean;
-  /** Without a session, a stream is this holder's alone if it belongs to a POST, or to an event that the holder has received. */
+  /**
+   * Without a session, a stream belongs only to this holder if it answers a POST, or continues after an event that the holder has received.
+   */
   readonly #isOwn: boolean;
   /** Its requests without an answer, unless it is a stream of its own. */
   readonly #open: UnansweredRequests | undefined;
@@ -56,14 +58,14 @@ export class AnswerFilter {
     this.mostBytes = (messages?.all.length ?? 0) > 1 ? EVENT_MAX_BYTES : ANSWER_MAX_BYTES;
   }
 
-  /** @param place which has sent the answer */
+  /** @param place the origin of the answer */
   comesFrom(place: Place): void {
     this.#place = place;
   }
 
   /**
-   * The header with the session of the holder. A session id that the server repeats is the holder's own text, even if the sealing key has
-   * changed since, and whatever cookies come: clients refuse another one.
+   * The header with the session of the holder. A session id that the server repeats becomes the holder's own text again, even after a
+   * change of the sealing key or of cookies, because clients refuse a different id.
    */
   session(status: number, headers: FlatHeaders): FlatHeaders {
     const { session, incoming, grant, messages, endpoint } = this.#call;
@@ -145,7 +147,7 @@ export class AnswerFilter {
     return shown === event.data ? bytes : replaceData(bytes, shown);
   }
 
-  /** The same of a text that is too long to be read at once: answers to requests that list nothing pass as they are. */
+  /** The same for a text that is too long to parse at once. Answers to requests that list nothing pass unchanged. */
   #shownInParts(text: string): string | undefined {
     const edits: Edit[] = [];
     let chars = 0;
@@ -161,7 +163,7 @@ export class AnswerFilter {
     return withEdits(text, edits);
   }
 
-  /** A message or batch with sealed ids. Empty if it is about the tasks of others, and undefined if it cannot be read. */
+  /** A message or batch with sealed ids. Empty if it is about the tasks of others. Undefined if it cannot be parsed. */
   #shown(text: string): string | undefined {
     const value = parseAnswer(text);
     if (value === undefined) return undefined;
@@ -186,12 +188,15 @@ function restoreEvent(bytes: Buffer): Buffer {
   return replaceData(bytes, restoreIds(event.data));
 }
 
-/** Common proxies take a line of 8 KB, and encryption makes a third more of it. The URL of messages has a token and an address, too. */
+/** Common proxies accept a line of 8 KB, and encryption adds a third. The URL for messages also contains a token and an address. */
 const [IN_HEADER_CHARS, IN_URL_CHARS] = [4_096, 2_048];
 
-/** To filter an answer of this size takes less than a millisecond. */
+/** Filtering an answer of this size takes less than a millisecond. */
 const QUICK_BYTES = 16 * 1024;
-/** So many of the events that come at once keep their ids: the last ones. To seal one takes microseconds, and a chunk may hold thousands. */
+/**
+ * Only the last events of a chunk keep their ids, up to this number. Sealing an id takes microseconds, and a chunk may contain thousands of
+ * events.
+ */
 const IDS_AT_ONCE = 100;
 const NOTHING = Buffer.alloc(0);
 
@@ -200,9 +205,9 @@ const mayHoldIds = (bytes: Buffer): boolean => MARKS.some((mark) => bytes.includ
 const MARKS = ['"method"', '"task', '"requestState"', 'endpoint'].map((mark) => Buffer.from(mark));
 
 /**
- * A server may list the tasks of every holder of its credential: without sessions it must (MCP 2025-11-25, "Task Isolation"), and with them
- * servers made with the official SDKs did until 2026 (modelcontextprotocol/typescript-sdk pull 1486, python-sdk pull 2720), or list the tasks
- * that were begun without a session. An id that is sealed for this holder could be used, so the list is empty.
+ * A server may list the tasks of every holder of its credential: without sessions it must (MCP 2025-11-25, "Task Isolation"). With
+ * sessions, servers with the official SDKs did so until 2026 (modelcontextprotocol/typescript-sdk pull 1486, python-sdk pull 2720), or
+ * listed the tasks that were begun without a session. The holder could use an id that is sealed for it, so the list is empty.
  */
 const EMPTY_LIST = '{"tasks":[]}';
 

@@ -20,7 +20,7 @@ export class McpAnswer implements Receiver {
   readonly #parts: AnswerParts;
   readonly #holder: Holder;
   readonly #filter: AnswerFilter;
-  /** The requests whose answers this stream has to bring. */
+  /** The requests that this stream must answer. */
   readonly #unanswered: UnansweredRequests;
   /** Ends the call to the server. */
   #cutter: Cutter | undefined;
@@ -64,7 +64,7 @@ export class McpAnswer implements Receiver {
 
   whenClosed(callback: () => void): void {
     const { response } = this.#holder;
-    // The holder may have left while a credential was fetched, or a connection made.
+    // The holder may have disconnected while a credential was fetched or a connection was opened.
     if (response.destroyed) callback();
     else response.once('close', callback);
   }
@@ -83,8 +83,9 @@ export class McpAnswer implements Receiver {
   }
 
   /**
-   * Ends the answer after the server's last byte. Returns the refusal to send in its place, if it cannot be filtered.
-   * @param unanswered the refusal of requests that the server's stream left open
+   * Ends the answer after the server's last byte. If the answer cannot be filtered, returns the refusal to send
+   * instead.
+   * @param unanswered the refusal for requests that the server's stream left open
    */
   async finish(unanswered: Refusal): Promise<Refusal | undefined> {
     return this.#body?.finish(unanswered);
