@@ -57,7 +57,7 @@ function answerOf(c: Context<GatewayEnv>, { policy }: CallReport, found: Documen
   return c.body(found.body, 200, { ...headers, 'content-type': 'application/toml' });
 }
 
-/** Finds the bundle's document, in the form that is asked for. */
+/** Finds the bundle's document, in the requested format. */
 async function findDocument(
   deps: CallDeps<VerifiedGrant>,
   report: CallReport,
@@ -73,7 +73,7 @@ async function findDocument(
   return body === undefined ? { refusal: unknownFormat() } : { body };
 }
 
-/** Not 405: clients of the older transport would go on with a GET, and not show the message. */
+/** The status is not 405, because clients of the older transport would then continue with a GET and hide the message. */
 const NOT_A_SERVER: Refusal = {
   code: 'method_not_allowed',
   details: { allowed: ['GET', 'HEAD'] },
@@ -102,7 +102,7 @@ async function findBundle(
   return readBundle(deps, report, incoming, { grant: verified.grant, asksPage }).finally(begun.end);
 }
 
-/** The document, and the figures for a page if it is asked for. */
+/** The document, and the figures if a page is requested. */
 type Found = { readonly bundle: McpBundle; readonly live?: Live } | { readonly refusal: Refusal };
 
 async function readBundle(
@@ -161,7 +161,7 @@ const claudeDesktop = ({ url, transport }: McpServerEntry) => ({
   ],
 });
 
-/** https://cursor.com/docs/mcp: `mcp.json` with a `url` alone. The client tries both transports. */
+/** https://cursor.com/docs/mcp: `mcp.json` has only a `url`. The client tries both transports. */
 const cursor = ({ url }: McpServerEntry) => ({ url });
 
 /** https://code.visualstudio.com/docs/copilot/reference/mcp-configuration: `mcp.json`, under `servers`. */
@@ -171,8 +171,8 @@ const vscode = ({ url, transport }: McpServerEntry) => ({ type: transport, url }
 const windsurf = ({ url }: McpServerEntry) => ({ serverUrl: url });
 
 /**
- * https://docs.cline.bot/mcp/adding-and-configuring-servers: `cline_mcp_settings.json`. Without a `type` it
- * takes a `url` for SSE, and it has its own name for Streamable HTTP (`src/services/mcp/schemas.ts` of cline/cline).
+ * https://docs.cline.bot/mcp/adding-and-configuring-servers: `cline_mcp_settings.json`. Without a `type` it treats a
+ * `url` as SSE, and it has its own name for Streamable HTTP (`src/services/mcp/schemas.ts` of cline/cline).
  */
 const cline = ({ url, transport }: McpServerEntry) => ({
   type: transport === 'http' ? 'streamableHttp' : 'sse',
@@ -186,14 +186,14 @@ const gemini = ({ url, transport }: McpServerEntry) =>
   transport === 'http' ? { httpUrl: url } : { url, type: 'sse' };
 
 /**
- * https://opencode.ai/v1/docs/mcp-servers: `opencode.json`. It tries both transports; after a 401 it would look for a sign-in,
- * which the token of the URL is. Run with 1.18.33 on 2026-11-27.
+ * https://opencode.ai/v1/docs/mcp-servers: `opencode.json`. It tries both transports; after a 401 it would try to sign in, although the
+ * URL's token is the credential. Run with 1.18.33 on 2026-11-27.
  */
 const opencode = ({ url }: McpServerEntry) => ({ type: 'remote', url, oauth: false });
 
 /**
- * https://ai.pydantic.dev/mcp/client: the file of `load_mcp_toolsets` has a `url` alone. The client chooses SSE by a path
- * that ends in `/sse`, which the gateway serves as the other one.
+ * https://ai.pydantic.dev/mcp/client: the file of `load_mcp_toolsets` has only a `url`. The client chooses SSE for a path that ends in
+ * `/sse`, and the gateway serves that path like the other one.
  */
 const pydanticAi = ({ url, transport }: McpServerEntry) => ({
   url: transport === 'sse' ? url.replace('/mcp/mcp?', '/mcp/sse?') : url,
@@ -202,8 +202,8 @@ const pydanticAi = ({ url, transport }: McpServerEntry) => ({
 const CODEX = 'codex';
 
 /**
- * https://developers.openai.com/codex/mcp: `config.toml`. Codex speaks Streamable HTTP only, so it starts mcp-remote for the
- * older transport. A string of JSON is a basic string of TOML (https://toml.io/en/v1.0.0#string).
+ * https://developers.openai.com/codex/mcp: `config.toml`. Codex speaks Streamable HTTP only, so it starts mcp-remote for the older
+ * transport. A JSON string is a basic string in TOML (https://toml.io/en/v1.0.0#string).
  */
 function codex({ mcpServers }: McpBundle): string {
   const tables = Object.entries(mcpServers).map(([name, entry]) => {

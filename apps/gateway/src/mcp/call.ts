@@ -42,10 +42,10 @@ import { identify, type McpCall, readPost } from './request/request.ts';
 import { scanIds } from './request/scan-ids.ts';
 import { type McpSent, nothingRan, sendMcp, upstreamOf } from './send.ts';
 
-/** To compare a name with all that the URL and the operator know takes less than 0.2 ms. A refusal pays for it, too. */
+/** Comparing a name with all names of the URL and the operator takes less than 0.2 ms. A refusal is charged for it, too. */
 const NAME_WORK = 3_000;
 
-/** A refused request, as far as it was read, so that the refusal reaches the client that waits for an answer. */
+/** The part of a refused request that was read, so that the refusal reaches the waiting client. */
 type Refused = {
   readonly refusal: Refusal;
   readonly grant?: McpGrant | undefined;
@@ -58,7 +58,7 @@ type Refused = {
 
 /**
  * `POST, GET, DELETE /mcp/mcp?url=…&token=…`: identify → read → price → charge → forward → refund what did not run. It
- * serves Streamable HTTP and the older HTTP+SSE. The gateway keeps nothing of a session, so any gateway may serve it.
+ * serves Streamable HTTP and the older HTTP+SSE. The gateway keeps no state of a session, so any gateway may serve it.
  */
 export function mcpCall(deps: McpDeps): ServeCall {
   return async (incoming, outgoing, requestId) => {
@@ -73,7 +73,7 @@ export function mcpCall(deps: McpDeps): ServeCall {
       } finally {
         bodyMemory.release();
       }
-      // A holder who has left, or has part of an answer, gets no refusal.
+      // A holder who has disconnected, or has part of an answer, gets no refusal.
       if (!refused || outgoing.headersSent || outgoing.destroyed) return undefined;
       answer = await refuse(deps, { incoming, outgoing }, refused, requestId, bodyMemory.maxBodyBytes);
     } finally {
@@ -102,7 +102,7 @@ async function refuse(
     return new Response(null, { status: 202 });
   const transport = grant && deps.memory.policies.get(grant.id)?.server?.transport;
   const refused = { refusal, method, messages, isLegacy: isLegacy(incoming, transport) };
-  // Clients of the older transport show no body, and some of them the reason (RFC 9112 §4).
+  // Clients of the older transport show no body, but some show the reason phrase (RFC 9112 §4).
   if (refusal.param === 'transport' && refusal.message) outgoing.statusMessage = refusal.message;
   return mcpRefusalAnswer(refused, requestId);
 }
@@ -150,7 +150,7 @@ async function serve(
   const away = checkHost(deps.hosts, upstreamOf({ endpoint, server }).origin);
   if (away) return refused(away);
   const work = read.rounds?.before ? 0 : priced.charged.length;
-  // A subscription stays open without a place, also after the calls of its batch.
+  // A subscription stays open without a `concurrent_calls` place, even after the calls of its batch.
   const isFree = work === 0 || messages?.all.some(listens) === true;
   const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, isFree);
   if ('refusal' in begun) return refused(begun.refusal);
@@ -175,7 +175,7 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const refund = new ChargeRefund(deps, call);
   const counts = callsOf(messages, charged);
   const calls = counts.length;
-  // One that listens counts as the stream that it opens.
+  // A subscription counts as the stream that it opens.
   const places = calls - counts.filter(listens).length;
   const record = mcpRecord(call, { lin: priceLines(charged) });
   const ask = { chargeId, ...refund.requests.all, calls, places, leaseMs: deps.leaseMs, record };
@@ -197,8 +197,8 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
 }
 
 /**
- * Runs a charged call that is one of a limited number under way. Its places are free when nothing waits for its answers, or when it has
- * ended: servers may leave a stream open.
+ * Runs a charged call under `concurrent_calls`. Its places become free when nothing waits for its answers or when it has ended, because
+ * servers may leave a stream open.
  */
 async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: ChargeRefund) {
   const { grant, policy, chargeId, unanswered } = call;
@@ -208,7 +208,7 @@ async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: 
     if (!hasLeft) deps.underWay.track(leaveCall(deps, policy.ref, chargeId));
     hasLeft = true;
   };
-  // A charge can be refunded for a few minutes after its places are free.
+  // A charge can still be refunded for a few minutes after its places are freed.
   const refundFirst = async () => {
     await refund.giveUnrun();
     leave();
@@ -248,13 +248,13 @@ async function run(
   ended?.();
   legacy?.close();
   if (nothingRan(sent)) await giveAllBack(deps, call, refund, sent);
-  // Errors that the answer held before it broke off count.
+  // Errors in the answer before it broke off count.
   else if (sent.is === 'broken') await refund.giveUnrun();
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : refund.requests.kept);
   const unread =
     sent.is === 'complete' && !isKeptBack(sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
-  // Up to here the answer is kept; from here on it waits for its holder.
+  // Until here the answer is stored. From here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await endOnStream(deps, post, sent.status);
   const refusal = unread ?? endRefusal(call, sent);
@@ -262,7 +262,7 @@ async function run(
   return refusal;
 }
 
-/** Its client repeats the id of its session as it got it, the gateway's own included. */
+/** A client repeats its session id as received, even if the id is the gateway's own. */
 const senderOf = ({ grant, incoming }: McpCall) => ({
   grantId: grant.id,
   session: incoming.headers['mcp-session-id']?.toString(),
@@ -273,14 +273,14 @@ const cancelledBy = ({ messages }: McpCall) =>
   (messages?.all ?? []).flatMap(({ cancels }) => (cancels === undefined ? [] : [cancels]));
 
 /**
- * Takes note of the requests that a batch both makes and cancels. Its server gets both or neither, and may not begin an answer in JSON before
- * each request is answered, which a cancelled one never is.
+ * Records the requests that a batch both makes and cancels. The server gets both or neither. It may not begin a JSON answer before each
+ * request is answered, and a cancelled request never is.
  */
 function cancelOwn(call: McpCall): void {
   if (!call.endpoint) for (const id of cancelledBy(call)) call.unanswered.waitsNoMore(id, 'cancelled');
 }
 
-/** Takes note of the requests that a POST cancels, once its server has it. Most servers leave them without an answer. */
+/** Records the requests that a POST cancels, once the server has the POST. Most servers leave them without an answer. */
 function cancelRequests(deps: McpDeps, call: McpCall): void {
   const { requestId, grant, endpoint, messages, unanswered } = call;
   const ids = cancelledBy(call);
@@ -290,7 +290,7 @@ function cancelRequests(deps: McpDeps, call: McpCall): void {
     if (!unanswered.waitsNoMore(id, 'cancelled')) deps.openRequests.cancel(senderOf(call), id);
 }
 
-/** Gives everything back of a POST that surely did not run. */
+/** Refunds a POST in full if it certainly did not run. */
 async function giveAllBack(deps: McpDeps, call: McpCall, refund: ChargeRefund, sent: McpSent): Promise<void> {
   const wasSent = !surelyUnsent(sent);
   if (!wasSent) takeUnsent(deps.readQuota, call.grant);

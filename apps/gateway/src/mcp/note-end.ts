@@ -11,8 +11,8 @@ import type { McpCall } from './request/request.ts';
 import type { McpSent } from './send.ts';
 
 /**
- * Notes how a charged call ended: a fault when the server was not reached or refused the stored credential.
- * @param charge what the call costs in the end
+ * Reports how a charged call ended. It is a fault if the server was not reached or refused the stored credential.
+ * @param charge the final cost of the call
  */
 export function endOf(call: McpCall, sent: McpSent, { uses, costMicrousd }: Amount): CallReport['end'] {
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
@@ -27,7 +27,7 @@ export function endOf(call: McpCall, sent: McpSent, { uses, costMicrousd }: Amou
   };
 }
 
-/** Notes for the ledger how a charged call ended, and how long it took. */
+/** Records for the ledger how a charged call ended, and how long it took. */
 export function noteEnd(
   { endedCalls }: Pick<McpDeps, 'endedCalls'>,
   { grant, charged, chargeId, report }: McpCall,
@@ -47,7 +47,7 @@ function errorOf(sent: McpSent): string | undefined {
   return 'code' in sent ? sent.code : undefined;
 }
 
-/** How an answer of the server fell short. Undefined also where the gateway ends or replaces it with a refusal. */
+/** How an answer of the server was incomplete. Undefined also if the gateway ends or replaces the answer with a refusal. */
 function codeOf(call: McpCall, sent: McpSent): LastCall['code'] | undefined {
   if (sent.is === 'broken') {
     if (isCut(sent.why)) return undefined;

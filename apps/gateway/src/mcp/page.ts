@@ -63,7 +63,10 @@ async def main():
 
 asyncio.run(main())`;
 
-/** A browser that opens the URL of an MCP server: a page that says what it allows. Other requests go on. It costs no use. */
+/**
+ * Answers a browser that opens the URL of an MCP server with a page that says what the URL allows. Other requests continue. It costs no
+ * use.
+ */
 export function describeServer(deps: McpDeps): Handler<GatewayEnv> {
   return async (c, next) => {
     if (!asksForPage(c)) return next();

@@ -11,8 +11,8 @@ const PER_MINUTE = 600;
 const REMEMBERED = 10_000;
 
 /**
- * The work that costs neither use nor money: handshakes, lists, notifications, streams, and what a URL says about itself. It
- * is done even when the URL has no uses left, so each gateway bounds it for each URL.
+ * The work that costs neither use nor money: handshakes, lists, notifications, streams, and the status of a URL. It is done even if the URL
+ * has no uses left, so each gateway bounds it for each URL.
  */
 export type FreeWork = {
   /**
@@ -29,16 +29,16 @@ export type FreeWork = {
 };
 
 export type Begun = {
-  /** For when the request has ended. */
+  /** Call it when the request has ended. */
   readonly end: () => void;
   /**
-   * Nothing waits for the rest of the request's stream, which stays open. It counts as a stream from now on.
-   * @param close ends it, because a stream or request that somebody waits for needs its place
+   * Marks a request whose stream stays open although no request waits for it. From now on it counts as a stream.
+   * @param close ends it when another stream or request needs its place
    */
   readonly isIdle: (close: () => void) => void;
 };
 
-/** A request that counts as open, and what ends it if nothing waits for it. */
+/** A request that counts as open, and the function that ends it if no request waits for it. */
 type Open = { close?: () => void };
 type OpenOfGrant = { readonly all: Set<Open>; readonly idle: Set<Open> };
 

@@ -11,17 +11,17 @@ import type { AnswerParts, Holder } from './holder.ts';
 import { errorsFor } from './refuse.ts';
 import { LIST_UNREAD } from './tool-list.ts';
 
-/** How much the gateway writes into a stream that its holder does not read. The server's own events wait at the server. */
+/** The most bytes that the gateway writes into a stream that its holder does not read. The server's own events wait at the server. */
 const UNREAD_MAX_BYTES = 256 * 1024;
-/** Common proxies drop a silent connection after a minute. */
+/** Common proxies close an idle connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
 const NOTHING_LEFT = Buffer.alloc(0);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /**
- * `events`: they are read, and the gateway may write messages between them.
- * `bytes`: they pass unread. Without event boundaries no message of the gateway can be written.
- * `unread`: its next event cannot be filtered, so the rest of it is neither read nor sent. It ends with a refusal.
+ * `events`: they are read, and the gateway may write messages between them. `bytes`: they pass unread. Without event
+ * boundaries no message of the gateway can be written. `unread`: its next event cannot be filtered, so the rest of the
+ * stream is neither read nor sent, and it ends with a refusal.
  */
 type State =
   | { readonly is: 'events' | 'unread'; readonly splitter: EventSplitter }
@@ -37,7 +37,7 @@ export class EventAnswer {
   readonly #memory: EventMemory;
   #state: State = { is: 'events', splitter: new EventSplitter() };
   #hasId: boolean;
-  /** While an event is rewritten, or waits for a refund. */
+  /** Set while an event is rewritten, or waits for a refund. */
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
@@ -62,7 +62,7 @@ export class EventAnswer {
     const { mustRead } = this.#filter;
     if (isReadable || mustRead) this.#keepItAlive();
     if (!isReadable && mustRead) this.#holder.drop(['content-encoding']);
-    // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
+    // nginx obeys this header, and would otherwise buffer the stream (ngx_http_proxy_module, proxy_buffering).
     this.#holder.add('x-accel-buffering', 'no');
     this.#holder.writeHead(true);
     if (isReadable) return;
@@ -99,7 +99,7 @@ export class EventAnswer {
     return true;
   }
 
-  /** Lets the rest of a stream pass without its events. Returns the first bytes of it. */
+  /** Passes the rest of a stream without splitting it into events. Returns the first bytes. */
   #passUnread(begun: Buffer): Buffer {
     const { answerMemory, legacy } = this.#parts;
     answerMemory.release();
@@ -154,7 +154,7 @@ export class EventAnswer {
     }
   }
 
-  /** Writes a message of the gateway into the stream, between two events. Cuts off a holder who does not read. */
+  /** Writes a message of the gateway into the stream, between two events. Disconnects a holder who does not read. */
   #send(message: string): void {
     const { response } = this.#holder;
     if (response.writableLength > UNREAD_MAX_BYTES) breakOff(response);
@@ -192,7 +192,7 @@ export class EventAnswer {
     endWith(response, secrets.mask(last));
   }
 
-  /** Ends a stream whose server has left requests open: clients would wait for them, unless they can take it up elsewhere. */
+  /** Ends a stream whose server has left requests open: clients would wait for the answers, unless they can resume the stream. */
   async #endOpen(splitter: EventSplitter, refusal: Refusal): Promise<undefined> {
     // The last event may lack its blank line.
     const last = Buffer.concat([splitter.rest(), Buffer.from('\n\n')]);
@@ -203,7 +203,7 @@ export class EventAnswer {
   }
 
   /**
-   * Ends a stream that broke off with the refusal of its open requests. One that lacks none must not look complete.
+   * Ends a broken stream with a refusal for each open request. Without open requests it must not look complete.
    * @param isCut whether the gateway ended the call itself
    */
   async abort(refusal: Refusal, isCut: boolean): Promise<void> {
@@ -221,7 +221,7 @@ export class EventAnswer {
     return this.#state.is !== 'bytes' && this.#unanswered.ids.length > 0 && !isResumable;
   }
 
-  /** Ends a stream with this refusal of each request that still waits. */
+  /** Ends a stream with this refusal for each request that still waits. */
   #endWith(refusal: Refusal): void {
     const { requestId } = this.#parts.call;
     for (const error of errorsFor(refusal, this.#unanswered.ids, requestId)) this.#writeMessage(error);

@@ -10,16 +10,16 @@ import type { LegacyStream } from './legacy-sse.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { refusesWhole } from './statuses.ts';
 
-/** Everything that passing an answer on depends on. */
+/** The inputs for passing an answer to its holder. */
 export type AnswerParts = {
   readonly call: McpCall;
   readonly admitted: Admitted;
   readonly refund: ChargeRefund;
   /** For a GET, which can become a stream of the 2024-11-05 transport. */
   readonly legacy: LegacyStream | undefined;
-  /** The server begins to answer, and does not refuse the call. */
+  /** Called when the server begins an answer that is not a refusal. */
   readonly isTaken: () => void;
-  /** The memory of bytes that wait: an event that is not complete yet, or an answer in one piece. */
+  /** The memory for waiting bytes: an incomplete event, or an answer in one piece. */
   readonly answerMemory: Reservation;
   readonly encryptionKeys: EncryptionKeys;
   readonly turn: Turn;
@@ -30,7 +30,7 @@ export class Holder {
   readonly response: ServerResponse;
   /** The requests whose charge can still be refunded. Undefined if no charge can. */
   readonly requests: UnrunRequests | undefined;
-  /** The server was sent them, and must not quote them. */
+  /** Secrets that were sent to the server, and that it must not quote. */
   secrets: Secrets = NO_SECRETS;
   status = 0;
   #headers: FlatHeaders = [];
@@ -43,7 +43,7 @@ export class Holder {
     if (requests.all.uses > 0 || parts.call.round) this.requests = requests;
   }
 
-  /** @param headers of the server, as far as they pass */
+  /** @param headers of the server that may pass */
   takesHead(status: number, headers: FlatHeaders): void {
     this.status = status;
     this.#headers = headers;

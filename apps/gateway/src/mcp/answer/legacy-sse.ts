@@ -12,8 +12,8 @@ import { type Messages, waitingIds } from '../request/messages.ts';
 import { errorMessages } from './refuse.ts';
 
 /**
- * The HTTP+SSE transport of MCP 2024-11-05. Its client holds one GET stream, whose first event names the endpoint for
- * POSTs. The answers to those POSTs arrive on that stream. The gateway that gets a POST may not be the one that has the stream.
+ * The HTTP+SSE transport of MCP 2024-11-05. Its client holds one GET stream, whose first event names the endpoint for POSTs. The answers to
+ * those POSTs arrive on that stream. The POST and the stream may be at different gateways.
  */
 export type LegacyDeps = {
   readonly encryptionKeys: EncryptionKeys;
@@ -23,10 +23,10 @@ export type LegacyDeps = {
 };
 
 /**
- * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
- * A Streamable HTTP client sends session headers with its GET. Some clients of the older transport also send the protocol version and
- * the id of the last event.
- * @param transport what the URL was issued for, if it is known
+ * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream. A Streamable
+ * HTTP client sends session headers with its GET. Some clients of the older transport also send the protocol version and the id of the last
+ * event.
+ * @param transport of the URL, if known
  */
 export function isLegacy(
   { url = '', method, headers }: IncomingMessage,
@@ -39,7 +39,7 @@ export function isLegacy(
   return transport !== 'http' && !isOfSession;
 }
 
-/** The GET that a stream answers. */
+/** The GET that opened a stream. */
 export type StreamRequest = {
   readonly requestId: string;
   readonly grant: VerifiedGrant;
@@ -49,18 +49,18 @@ export type StreamRequest = {
   readonly target: string;
 };
 
-/** The stream that answers one GET. It belongs to this transport once the server names an endpoint. */
+/** The stream of one GET. It belongs to this transport once the server names an endpoint. */
 export class LegacyStream {
   /** The requests whose answers must arrive on this stream. Any gateway may have received their POSTs. */
   readonly unanswered: UnansweredRequests;
-  /** The cookies of its answer, which go with its messages. */
+  /** The cookies of its answer, which are sent with its messages. */
   cookies: readonly Cookie[] = [];
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
   #isClosed = false;
 
-  /** @param resumes for a stream of Streamable HTTP that a client resumes: the requests of its POST that still wait for answers */
+  /** @param resumes if a client resumes a stream of Streamable HTTP: the requests of its POST that still wait for answers */
   constructor(deps: LegacyDeps, request: StreamRequest, resumes: readonly RpcId[] = []) {
     this.#deps = deps;
     this.#request = request;
@@ -72,14 +72,14 @@ export class LegacyStream {
     return this.#listening !== undefined;
   }
 
-  /** Whether an event of the server names the endpoint, and so has to be rewritten. */
+  /** Whether an event of the server names the endpoint and must therefore be rewritten. */
   namesEndpoint({ name }: { readonly name: string | undefined }): boolean {
     return name === 'endpoint';
   }
 
   /**
-   * Rewrites the server's `endpoint` event to a path on this gateway, which carries the server's own endpoint sealed. From
-   * then on the stream listens for refusals.
+   * Rewrites the server's `endpoint` event to a path on this gateway, which contains the server's own endpoint, sealed. From then on the
+   * stream listens for refusals.
    * @param send writes a refusal into the stream
    * @returns undefined when the endpoint has another origin, which would get the credential, or when Redis does not answer
    */
@@ -124,7 +124,7 @@ export class LegacyStream {
   }
 }
 
-/** The stream's own path with its `url` and `token` parameters as they were sent. Clients want the same origin. */
+/** The stream's own path with its `url` and `token` parameters as they were sent. Clients require the same origin. */
 function ownPath(gatewayUrl: string, target: string): string {
   const prefix = new URL(gatewayUrl).pathname.replace(/\/$/, '');
   const kept = target
@@ -134,13 +134,13 @@ function ownPath(gatewayUrl: string, target: string): string {
   return `${prefix}/mcp/mcp?${kept.join('&')}`;
 }
 
-/** The message of the gateway that got a POST to the gateway that holds its stream. */
+/** A message from the gateway that received a POST to the gateway that has the stream. */
 type Notice =
   | { readonly opened: readonly RpcId[] }
   | { readonly cancelled: readonly RpcId[] }
   | { readonly answered: readonly RpcId[]; readonly errors: string };
 
-/** How long the ids of one POST may be together. */
+/** The maximum total length of the ids in one POST. */
 const IDS_MAX_CHARS = 64 * 1024;
 
 /** A POST of this transport. Its answer arrives on its stream. */
@@ -151,7 +151,7 @@ export type LegacyPost = {
   readonly messages: Messages | undefined;
 };
 
-/** Reports the requests that are sent to the server to their stream, so that each one gets an error if the stream is cut. */
+/** Reports forwarded requests to their stream, so that each gets an error if the stream is cut. */
 export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
   notify(deps, post, (ids) => ({ opened: ids }));
 
@@ -161,7 +161,7 @@ export const cancelOnStream = (deps: LegacyDeps, post: LegacyPost, ids: readonly
 
 /**
  * Sends the refusal of a POST to the stream on which its client waits for an answer.
- * @returns false when no stream took it, so that the POST itself has to be refused
+ * @returns false if no stream received it, so that the POST itself must be refused
  */
 export const refuseOnStream = (deps: LegacyDeps, post: LegacyPost, refusal: Refusal): Promise<boolean> =>
   notify(deps, post, (ids) => ({
@@ -169,7 +169,7 @@ export const refuseOnStream = (deps: LegacyDeps, post: LegacyPost, refusal: Refu
     errors: errorMessages(refusal, post.messages, post.requestId),
   }));
 
-/** Says to the stream that the server refused a POST. Some clients drop the status of a POST, and wait on their stream. */
+/** Reports on the stream that the server refused a POST. Some clients ignore the status of a POST and wait on their stream. */
 export const endOnStream = (deps: LegacyDeps, post: LegacyPost, status: number): Promise<boolean> =>
   refuseOnStream(deps, post, {
     code: 'upstream_unreachable',

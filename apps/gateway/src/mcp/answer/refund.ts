@@ -30,18 +30,18 @@ export class ChargeRefund {
     this.requests = new UnrunRequests(charged, messages?.all, round && messages?.all);
   }
 
-  /** Takes the call as it was charged: with the budgets that it has drawn on. */
+  /** Sets the charged call, with the budgets that it used. */
   belongsTo(charged: McpCall): void {
     this.#call = charged;
   }
 
-  /** Gives back this amount, the first time only. Waits for Redis, but not longer than `REFUND_WAIT_MS`. */
+  /** Refunds this amount, only once. Waits for Redis for at most `REFUND_WAIT_MS`. */
   give(amount: Amount, how: { readonly status?: number; readonly wasSent?: boolean } = {}): Promise<void> {
     this.#given ??= this.#give(amount, how.status, how.wasSent ?? true);
     return this.#given;
   }
 
-  /** Gives back what is known so far not to have run. */
+  /** Refunds the requests that are known so far not to have run. */
   async giveUnrun(): Promise<void> {
     if (this.requests.hasUnrun) await this.give(this.requests.unrun);
   }
@@ -73,7 +73,7 @@ export class UnrunRequests {
 
   /**
    * @param sent all messages of the POST, free ones too
-   * @param rounds the request that was charged with an earlier round. It costs nothing, and its state may pass again
+   * @param rounds the request that was charged in an earlier round; it costs nothing, and its state may pass again
    */
   constructor(
     charged: readonly Charged[],
@@ -121,7 +121,7 @@ export class UnrunRequests {
   /** Takes note of answers to the POST. */
   see(answers: readonly RpcAnswer[]): void {
     for (const { id, error } of answers) {
-      // A charged notification has no id, and no answer means it.
+      // A charged notification has no id, so no answer refers to it.
       const answered = id && this.#waiting.get(id);
       if (!answered) continue;
       this.#waiting.delete(id);
@@ -135,7 +135,7 @@ export class UnrunRequests {
   }
 }
 
-/** An answer to a repeated id may be meant for either request. */
+/** An answer to a repeated id may belong to either request. */
 function withOwnIds(all: readonly Awaited[], sent: readonly Message[]): readonly Awaited[] {
   const read = ({ id }: Message) => id && inexact(id);
   const ids = sent.map(read);
@@ -143,8 +143,8 @@ function withOwnIds(all: readonly Awaited[], sent: readonly Message[]): readonly
 }
 
 /**
- * The gateway's own headers of an answer, as far as it is known what the call costs.
- * @param all what was charged, of which `unrun` did not run
+ * The gateway's own headers of an answer, with the cost that is known so far.
+ * @param all the charged requests, of which `unrun` did not run
  */
 export function callHeaders(
   call: McpCall,

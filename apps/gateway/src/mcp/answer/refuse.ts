@@ -19,7 +19,7 @@ import {
   wantsAnswer,
 } from '../request/messages.ts';
 
-/** A refused request, as far as it was read. */
+/** The part of a refused request that was read. */
 export type Refused = {
   readonly refusal: Refusal;
   readonly method: string | undefined;
@@ -28,7 +28,7 @@ export type Refused = {
   readonly isLegacy: boolean;
 };
 
-/** Whether a refusal is about the call itself, and so is the protocol's answer to it. */
+/** Whether a refusal concerns the call itself, so that it is sent as a JSON-RPC answer. */
 const isAboutCall = ({ code, param }: Refusal): boolean =>
   LIMITS.has(code) ||
   (code === 'invalid_request' && (param === 'method' || param?.startsWith('params.') === true));
@@ -46,7 +46,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * Answers a refused POST, GET or DELETE. The body is JSON-RPC, and the status is never 401: on a 401 a client starts an
- * OAuth login, and sends this URL with its token to addresses that it discovers.
+ * OAuth login, and would send this URL with its token to discovered addresses.
  */
 export function mcpRefusalAnswer(refused: Refused, requestId: string): Response {
   const { refusal, messages } = refused;
@@ -60,32 +60,33 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
 }
 
 function answerStatus({ refusal, method, messages, isLegacy }: Refused): number {
-  // The server's own status, after which clients that know both transports try the other one.
+  // The server's own status. It makes clients that know both transports try the other one.
   if (refusal.param === 'transport') return Number(refusal.details?.status);
   const dead = isDead(refusal);
   if (method === 'POST' && (dead || isAboutCall(refusal))) {
-    // Without a stream that could bring an error, only the status says that no answer will come.
+    // Without a stream for the error, only the status shows that no answer will follow.
     if (isLegacy) return 404;
     if (messages?.all.some(wantsAnswer)) return 200;
     return dead && messages ? 202 : statusOf(refusal);
   }
-  // To a 405 a client goes on without a stream. A client of the older transport cannot, and gets the reason.
+  // After a 405 a client continues without a stream. A client of the older transport cannot continue, so it gets the
+  // reason.
   if (dead && (method === 'DELETE' || (method === 'GET' && !isLegacy))) return 405;
   return statusOf(refusal);
 }
 
-/** The same refusal as JSON-RPC errors: one for each request that waits for an answer. */
+/** The same refusal as JSON-RPC errors, one for each request that waits for an answer. */
 export function errorMessages(refusal: Refusal, messages: Messages | undefined, requestId: string): string {
   const ids = waitingIds(messages);
   const error = errorOf(refusal, requestId);
   if (!messages?.isBatch || ids.length === 0) return errorText(ids[0], error);
-  // Only the first error lists what is allowed: a list of 500 tools for each of 100 calls would be megabytes.
+  // Only the first error lists the allowed tools, because 500 tools for each of 100 calls would be megabytes.
   const { allowed: _, ...data } = error.data;
   const [first, ...others] = ids;
   return `[${[errorText(first, error), ...others.map((id) => errorText(id, { ...error, data }))].join()}]`;
 }
 
-/** The refusal of a batch for want of uses. It names the figures, because a smaller batch may pass. */
+/** The refusal of a batch that has too few uses. It names the figures, because a smaller batch may pass. */
 export function withBatchFigures(refusal: Refusal, uses: number): Refusal {
   const { limit, used } = refusal.details ?? {};
   if (refusal.code !== 'uses_exhausted' || uses < 2) return refusal;
@@ -102,18 +103,18 @@ export const errorsFor = (refusal: Refusal, ids: readonly RpcId[], requestId: st
   return ids.map((id) => errorText(id, error));
 };
 
-/** The id is JSON already. */
+/** The id is already JSON. */
 const errorText = (id: RpcId | undefined, error: object): string =>
   `{"jsonrpc":"2.0","id":${id ?? 'null'},"error":${JSON.stringify(error)}}`;
 
-/** In place of an answer that may quote a secret, and cannot be read. */
+/** Replaces an unreadable answer, which may quote a secret. */
 export const UNDECODED: Refusal = {
   code: 'upstream_unreachable',
   message:
     "The MCP server's answer is compressed, although none was asked for, and cannot be decoded: it is damaged, or too large. The call may have run, so its charge stands.",
 };
 
-/** A refusal of a bundle's URL, which no MCP client's protocol reads. */
+/** A refusal of a bundle's URL, which is not an MCP endpoint. */
 export function bundleRefusalAnswer(refusal: Refusal, requestId: string): Response {
   const answer = refusalAnswer(refusal, requestId);
   return new Response(answer.body, { status: statusOf(refusal), headers: answer.headers });
@@ -134,7 +135,7 @@ function errorOf(
   return {
     code: rpcCode(refusal),
     message: code === 'cost_limit_too_low' ? tooDear(refusal, needed, remaining) : errorMessage(refusal),
-    // An MCP client shows its program no headers.
+    // An MCP client does not show headers to its program.
     data: {
       code,
       ...details,
@@ -145,7 +146,7 @@ function errorOf(
   };
 }
 
-/** A tool's price is fixed: nothing about the call makes it cheaper. A holder does not learn what is left of a budget that it may not see. */
+/** A tool's price is fixed, so no change of the call makes it cheaper. A holder must not see what is left of a hidden budget. */
 const tooDear = (refusal: Refusal, needed: unknown, remaining: unknown) =>
   typeof needed === 'number' && typeof remaining === 'number'
     ? `This call costs ${microdollars(needed)}, and ${moneyLeft(remaining)}.`

@@ -6,7 +6,7 @@ export const refusesCredential = (status: number): boolean =>
   status === 401 || status === 403 || status === 407;
 
 /**
- * Statuses with which a server refuses a request before it runs it. Others, such as 400, 500 and 504, may come from a
+ * Statuses with which a server refuses a request without running it. Others, such as 400, 500 and 504, may come from a
  * proxy or a framework after the request ran.
  */
 const REFUSES_WHOLE: ReadonlySet<number> = new Set([
@@ -15,10 +15,12 @@ const REFUSES_WHOLE: ReadonlySet<number> = new Set([
   ...[401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 417, 421, 425, 429, 431],
 ]);
 
-/** Whether no message of a POST ran that was answered with this status. */
+/** Whether this status means that no message of the POST ran. */
 export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
 
-/** The gateway passes no redirect on, because `Location` may repeat the requested address, which can contain the server's key. */
+/**
+ * The gateway passes no redirect to the holder, because `Location` may repeat the requested address, which can contain the server's key.
+ */
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
 /** Whether the gateway answers in place of the server. */

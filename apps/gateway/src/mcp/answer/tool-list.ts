@@ -12,7 +12,7 @@ import type { McpCall } from '../request/request.ts';
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
 export class ToolFilter {
   readonly #allowed: ReadonlySet<string>;
-  /** Whether an open request is known by this id, and lists nothing. */
+  /** Whether the id belongs to an open request that lists nothing. */
   readonly isOther: (id: RpcId) => boolean;
 
   constructor(allowed: Iterable<string>, isOther: (id: RpcId) => boolean = () => false) {
@@ -55,10 +55,7 @@ export class ToolFilter {
     return shown === event.data ? bytes : replaceData(bytes, shown);
   }
 
-  /**
-   * Everything but the removed tools stays as it was written, because JSON that is parsed and written again loses digits of
-   * large numbers.
-   */
+  /** Everything except the removed tools is unchanged, because parsing and serializing JSON loses digits of large numbers. */
   #show(text: string): string | undefined {
     const unknown = this.#unknown(text);
     if (!areReadable(unknown.map(({ start, end }) => text.slice(start, end)))) return undefined;
@@ -71,7 +68,7 @@ export class ToolFilter {
     return withEdits(text, edits);
   }
 
-  /** The list that begins at `start`, without the tools that are not allowed. Undefined if it has none of these. */
+  /** The list that begins at `start`, without the tools that are not allowed. Undefined if all its tools are allowed. */
   #list(text: string, start: number): string | undefined {
     const all = partsOf(text, start);
     const kept = all.filter((tool) => this.#isAllowed(text, tool.start));
@@ -79,7 +76,7 @@ export class ToolFilter {
     return `[${kept.map((tool) => text.slice(tool.start, tool.end)).join()}]`;
   }
 
-  /** A name that is written twice must be allowed twice, because readers of JSON differ on which of them they take. */
+  /** If a name is duplicated, both values must be allowed, because parsers differ in which one they use. */
   #isAllowed(text: string, tool: number): boolean {
     const names = membersOf(text, tool, 'name').map(({ start, end }) => text.slice(start, end));
     const isAllowed = (name: string) => name.startsWith('"') && this.#allowed.has(JSON.parse(name) as string);
@@ -88,9 +85,9 @@ export class ToolFilter {
 }
 
 /**
- * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a
- * stream that brings answers to other POSTs can list some.
- * @param ofStream the requests whose answers a stream brings that is not that of a POST. Those that list have other ids at the server
+ * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a stream with
+ * answers to other POSTs can list tools.
+ * @param ofStream the requests that a stream answers without being the answer to their POST; list requests have other ids at the server
  */
 export function toolFilterOf(
   { server, method, messages }: McpCall,
@@ -110,11 +107,11 @@ export const LIST_UNREAD: Refusal = {
     "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large.",
 };
 
-/** Whether the bytes may have a member `tools`, whose name may be written in escapes, or answer a request for a list. */
+/** Whether the bytes may contain a member `tools`, possibly with escapes in its name, or answer a list request. */
 const mayList = (bytes: Buffer): boolean =>
   bytes.includes('"tools"') || bytes.includes('\\u00') || mayBeMarked(bytes);
 
-/** Whether these messages are JSON, and together not too much to be read on the event loop. */
+/** Whether these messages are JSON and together small enough to parse on the event loop. */
 function areReadable(messages: readonly string[]): boolean {
   if (messages.reduce((sum, each) => sum + each.length, 0) > ANSWER_MAX_BYTES) return false;
   return (
@@ -123,10 +120,10 @@ function areReadable(messages: readonly string[]): boolean {
   );
 }
 
-/** Another URL of the server may show other tools, so no cache may give a list to the holders of both (2026-07-28, "Caching"). */
+/** Another URL of the server may show other tools, so a cache must not share a list between their holders (2026-07-28, "Caching"). */
 const PRIVATE = '"private"';
 
-/** The lists of tools in the message, or batch, that begins there, and what says who may share them, in order. */
+/** The lists of tools in the message or batch that begins at this index, and the fields that say who may share them, in order. */
 function listsIn(text: string, from: number): readonly Part[] {
   const first = afterSpace(text, from);
   const messages = text[first] === '[' ? partsOf(text, first).map(({ start }) => start) : [first];

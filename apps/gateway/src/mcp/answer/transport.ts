@@ -4,14 +4,14 @@ import { withEdits } from '../ids/places.ts';
 import type { McpCall } from '../request/request.ts';
 import { isLegacy } from './legacy-sse.ts';
 
-/** A server that speaks only the other transport answers the request that connects with one of these. */
+/** A server that speaks only the other transport answers the connecting request with one of these. */
 const TO_GET: ReadonlySet<number> = new Set([400, 404, 405, 406]);
 const TO_POST: ReadonlySet<number> = new Set([404, 405]);
 
 /**
  * The refusal of a client that connects by one transport to a server that speaks the other one.
- * @param status the server's answer, which stays: after it, clients that know both transports try the other one (MCP
- * 2025-11-25, "Backwards Compatibility")
+ * @param status the server's status, which is kept, because it makes clients that know both transports try the other
+ * one (MCP 2025-11-25, "Backwards Compatibility")
  */
 export function transportRefusal(call: McpCall, status: number): Refusal | undefined {
   const { incoming, method, messages, server, endpoint } = call;
@@ -39,8 +39,8 @@ const wrongTransport = (method: string, status: number, fix: string): Refusal =>
 });
 
 /**
- * A server's JSON-RPC error with a hint at the end of its message. Code and data stay, because clients choose what to do next by them.
- * Undefined for any other body.
+ * A server's JSON-RPC error with a hint at the end of its message. Code and data are unchanged, because clients act on them. Undefined for
+ * any other body.
  */
 export function withHint(body: Buffer, hint: string): Buffer | undefined {
   const text = body.toString('utf8');
@@ -48,7 +48,7 @@ export function withHint(body: Buffer, hint: string): Buffer | undefined {
   const error = isJsonObject(value) ? value.error : undefined;
   if (!isJsonObject(error) || typeof error.code !== 'number' || typeof error.message !== 'string')
     return undefined;
-  // Parsers take the last of a repeated name.
+  // Parsers use the last of a repeated name.
   const place = membersOf(text, afterSpace(text, 0), 'error').at(-1);
   const message = place && membersOf(text, place.start, 'message').at(-1);
   if (!message) return undefined;

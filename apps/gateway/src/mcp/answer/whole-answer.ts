@@ -10,7 +10,7 @@ import { UNDECODED } from './refuse.ts';
 import { LIST_UNREAD } from './tool-list.ts';
 import { transportRefusal } from './transport.ts';
 
-/** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
+/** An answer in one piece is stored up to this size, so that its charge can be refunded before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
 
 /**
@@ -38,7 +38,7 @@ export class WholeAnswer {
     this.#filter = filter;
     this.#cut = cut;
     const { contentEncoding, secrets } = holder;
-    // One that is not to be read passes as it is, whatever its coding.
+    // An answer that need not be read passes unchanged, whatever its coding.
     const isDecoded = isCoded(contentEncoding) && (secrets.forms.length > 0 || filter.mayChange);
     this.#masked = new MaskedBody(isDecoded ? contentEncoding : '', secrets, parts.answerMemory);
     if (isDecoded) holder.drop(['content-encoding', 'content-length']);
@@ -95,7 +95,7 @@ export class WholeAnswer {
     return undefined;
   }
 
-  /** It must not look complete. With nothing written yet, the holder gets the refusal instead. */
+  /** It must not look complete. If nothing is written yet, the holder gets the refusal instead. */
   abort(): void {
     if (this.#holder.response.headersSent) breakOff(this.#holder.response);
   }

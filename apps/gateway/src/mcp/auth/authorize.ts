@@ -69,7 +69,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         case 'api_key':
           return { authorization: apiKey(auth) };
         case 'oauth': {
-          // The issuer got this token without a way to get another, so a refusal of it is final.
+          // The issuer got this token without a way to renew it, so its refusal is final.
           if (auth.access_token !== undefined)
             return { authorization: authorized('Bearer', auth.access_token, auth.headers) };
           const client = clientOf(credential, auth);
@@ -130,14 +130,14 @@ type Flight = { readonly refused: string | undefined; readonly fetched: Promise<
 
 const REMEMBERED = 10_000;
 /**
- * How long a token that replaced a refused one is not replaced again, even if the server refuses it, too. Otherwise a
- * holder who can make the server answer 401 would cause a request to the authorization server with every call.
+ * The minimum time between two replacements of a refused token, even if the server refuses the new token too. Otherwise
+ * a holder who can make the server answer 401 would cause a request to the authorization server with every call.
  */
 const HOLD_OFF_MS = 10_000;
 
 /**
- * The access tokens of one gateway. It remembers them, sealed as all secrets in memory, until shortly before they expire,
- * and fetches each token once for all calls that need it.
+ * The access tokens of one gateway. It caches them, sealed like all secrets in memory, until shortly before they expire. It fetches each
+ * token once for all calls that need it.
  */
 export function createAccessTokens(deps: AuthorizerDeps): AccessTokens {
   const exchange = createExchange(deps);
@@ -187,7 +187,8 @@ export function createAccessTokens(deps: AuthorizerDeps): AccessTokens {
       if ('refusal' in fetched) return fetched;
       if (fetched.tokens.accessToken !== refused) return { token: fetched.tokens.accessToken };
       if (flight.refused === refused) return REFUSED_AGAIN;
-      // That fetch began before the refusal and returned the refused token. The next one knows the refusal.
+      // That fetch began before the refusal and returned the refused token. The next fetch takes the refusal into
+      // account.
     }
   };
 

@@ -13,7 +13,7 @@ import {
   usableUntil,
 } from './tokens.ts';
 
-/** For all requests of one exchange together. A lease lasts longer. */
+/** The time limit for all requests of one exchange together. A lease lasts longer. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
 const REMEMBERED = 10_000;
 
@@ -36,8 +36,8 @@ type Failure = {
 /**
  * Requests tokens from token endpoints, with a refresh token (RFC 6749 §6) or as the client itself (§4.4).
  *
- * It sends the client's secret as HTTP Basic, which every server that issues secrets must accept (§2.3.1). If the server
- * does not recognise the client, or misses its secret in the body, it sends the secret there. It remembers which way worked.
+ * It sends the client's secret as HTTP Basic, which every server that issues secrets must accept (§2.3.1). If the server does not recognise
+ * the client, or requires the secret in the body, it sends the secret in the body. It remembers which way worked.
  */
 export function createExchange(
   deps: Pick<AuthorizerDeps, 'dispatcher' | 'now' | 'log'>,
@@ -66,11 +66,11 @@ async function askOnce(
   signal: AbortSignal,
 ): Promise<{ readonly tokens: Tokens } | Failure> {
   const { tokenUrl, clientId, parameters } = client;
-  // The library wants an issuer for ID tokens, which are not read here.
+  // The library requires an issuer to check ID tokens, which are not read here.
   const server: oauth.AuthorizationServer = { issuer: tokenUrl, token_endpoint: tokenUrl };
   const named = { client_id: clientId };
   const { send, seen } = tokenEndpointFetch(dispatcher);
-  // The address guard decides which addresses are allowed. http is for private servers.
+  // The address guard decides which addresses are allowed. http is allowed for private servers.
   const options = { [oauth.customFetch]: send, [oauth.allowInsecureRequests]: true, signal };
   const askedMs = now();
   try {
@@ -104,8 +104,8 @@ class AnswerTooLargeError extends Error {
 }
 
 /**
- * The `fetch` for one request of `oauth4webapi`. It goes through the guarded dispatcher, follows no redirect (the library
- * asks for none), and reads the answer up to a bound. `seen` holds the answer's status even if reading it fails, and its refresh token.
+ * The `fetch` for one request of `oauth4webapi`. It uses the guarded dispatcher, follows no redirect (the library requests none), and reads
+ * the answer up to a bound. `seen` has the answer's refresh token and its status, even if reading the body fails.
  */
 function tokenEndpointFetch(dispatcher: Dispatcher) {
   const seen: { status?: number; refreshToken?: string } = {};
@@ -126,7 +126,7 @@ function tokenEndpointFetch(dispatcher: Dispatcher) {
     const text = await readBounded(answer.body);
     const { status, body: read, refreshToken } = readAnswer(text, answer.status);
     if (refreshToken !== undefined) seen.refreshToken = refreshToken;
-    // The challenge header is left out: with it the library would not read the error in the body.
+    // The challenge header is omitted, because with it the library would not read the error in the body.
     const type = { 'content-type': answer.headers.get('content-type') ?? '' };
     return new Response(read, { status, headers: type });
   };
@@ -145,8 +145,8 @@ async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<stri
 }
 
 /**
- * Reads an answer as servers write it. A member that is `null` is absent, and tokens are a success with whatever status: Supabase
- * answers 201 (python-sdk 1502). The ID token is dropped: it says who logged in, which is not needed and cannot be checked here.
+ * Reads an answer as servers write it. A `null` member counts as absent. Tokens are a success with any status, because Supabase answers 201
+ * (python-sdk 1502). The ID token is dropped: it identifies the user, which is not needed and cannot be checked here.
  */
 function readAnswer(text: string, status: number) {
   const answer = parseJson(text);
@@ -167,7 +167,7 @@ const SENDABLE = /^[\x21-\x7e]+$/;
 
 function tokensOf(answer: oauth.TokenEndpointResponse, askedMs: number): Tokens {
   const { access_token: accessToken, token_type, expires_in, refresh_token: refreshToken } = answer;
-  // Other token types prove possession of a key, which the gateway does not have.
+  // Other token types require proof of a key that the gateway does not have.
   if (token_type !== 'bearer' || !SENDABLE.test(accessToken)) throw new UnusableTokenError();
   const usableUntilMs = usableUntil(askedMs, expires_in);
   return { accessToken, usableUntilMs, ...(refreshToken === undefined ? {} : { refreshToken }) };
@@ -180,8 +180,8 @@ class UnusableTokenError extends Error {
 
 /**
  * RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others; Auth0 names it `access_denied`
- * (auth0-angular-samples 201). A server that reads the secret in the body alone misses a parameter of a request that has it in its header,
- * and says so in words of its own (metamcp 342, HubSpot: agor 2725). An answer with a refresh token has used up the one that was sent.
+ * (auth0-angular-samples 201). A server that reads the secret only in the body reports a missing parameter if the secret is in the header,
+ * in its own words (metamcp 342, HubSpot: agor 2725). An answer with a refresh token has used up the one that was sent.
  */
 const isClientRefused = ({ oauthError, status, refreshToken }: Failure, way: keyof typeof WAYS) =>
   refreshToken === undefined &&
@@ -192,7 +192,7 @@ const isClientRefused = ({ oauthError, status, refreshToken }: Failure, way: key
 const missesParameter = (oauthError: string | undefined, status = 0) =>
   oauthError === 'invalid_request' || (oauthError === undefined && UNREADABLE.has(status));
 
-/** Servers and their frameworks answer so to a form that lacks something. */
+/** Statuses with which servers and their frameworks answer an incomplete form. */
 const UNREADABLE: ReadonlySet<number> = new Set([400, 403, 422]);
 
 function fetchedOf(
@@ -225,7 +225,7 @@ function causes(error: unknown): readonly Error[] {
   return found;
 }
 
-/** RFC 6749 §5.2 and §4.1.2.1, RFC 8707 §2. Only these codes are shown, because other text could hold a secret. */
+/** RFC 6749 §5.2 and §4.1.2.1, RFC 8707 §2. Only these codes are shown, because other text could contain a secret. */
 const ERROR_CODES: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_client',

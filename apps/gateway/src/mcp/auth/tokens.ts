@@ -27,7 +27,7 @@ export type OauthClient = {
   readonly secret: string | undefined;
   /** The refresh token that the issuer got. */
   readonly refreshToken: string | undefined;
-  /** Signs the assertion that stands for the client's secret (RFC 7523 §2.1). */
+  /** Signs the assertion that replaces the client's secret (RFC 7523 §2.1). */
   readonly assertion?: () => string;
   /** Further parameters of every request to the token endpoint. */
   readonly parameters: { readonly scope?: string; readonly audience?: string; readonly resource?: string };
@@ -46,7 +46,7 @@ export type Fetched =
   | { readonly tokens: Tokens }
   | {
       readonly refusal: Refusal;
-      /** A refresh token of an answer that has no usable access token. It has taken the place of the one that was sent. */
+      /** A refresh token of an answer that has no usable access token. It has replaced the one that was sent. */
       readonly refreshToken?: string;
     };
 
@@ -64,9 +64,9 @@ const LEEWAY_SHARE = 0.1;
 const UNSTATED_LIFE_MS = 3_600_000;
 
 /**
- * Until when an access token is used, in Unix milliseconds: a minute before it expires, or a tenth of its lifetime if that
- * is less, so that it does not expire on its way.
- * @param expiresIn seconds, as the token endpoint states them
+ * Until when an access token is used, in Unix milliseconds: a minute before it expires, or a tenth of its lifetime if that is less, so that
+ * it does not expire in transit.
+ * @param expiresIn in seconds, from the token endpoint
  */
 export function usableUntil(askedMs: number, expiresIn: number | undefined): number {
   if (expiresIn === undefined) return askedMs + UNSTATED_LIFE_MS;
@@ -74,7 +74,7 @@ export function usableUntil(askedMs: number, expiresIn: number | undefined): num
   return askedMs + lifeMs - Math.min(LONGEST_LEEWAY_MS, lifeMs * LEEWAY_SHARE);
 }
 
-/** Whether an access token is not refused and not about to expire. */
+/** Whether an access token is neither refused nor about to expire. */
 export const isUsable = (tokens: Tokens, nowMs: number, refused: string | undefined): boolean =>
   nowMs < tokens.usableUntilMs && tokens.accessToken !== refused;
 
@@ -82,7 +82,7 @@ export const isUsable = (tokens: Tokens, nowMs: number, refused: string | undefi
 export const sealTokens = (keys: EncryptionKeys, client: OauthClient, tokens: Tokens): string =>
   seal(keys, JSON.stringify(tokens), context(client));
 
-/** @throws {SealError} as `unseal` of the crypto package */
+/** @throws {SealError} like `unseal` in the crypto package */
 export const unsealTokens = (keys: EncryptionKeys, client: OauthClient, sealed: string): Tokens =>
   JSON.parse(unseal(keys, sealed, context(client))) as Tokens;
 
@@ -94,7 +94,7 @@ type Exchange = (client: OauthClient, refreshToken: string | undefined) => Promi
 /** Tokens from a refresh that Postgres has not stored yet. */
 type Unstored = { readonly version: number; readonly sealed: string };
 
-/** How long a call waits for another gateway's refresh. It is longer than a lease, in case that gateway dies. */
+/** How long a call waits for another gateway's refresh. It is longer than a lease, because that gateway may die. */
 const PATIENCE_MS = 30_000;
 const POLL_MS = 100;
 
@@ -150,7 +150,7 @@ export function createRefresh(
   };
 }
 
-/** Tokens of which only the next refresh token is of use. */
+/** Tokens of which only the next refresh token is usable. */
 const unusable = (refreshToken: string | undefined): Tokens | undefined =>
   refreshToken === undefined ? undefined : { accessToken: '', usableUntilMs: 0, refreshToken };
 
@@ -161,9 +161,7 @@ type StoredTokens = {
   readonly version: number;
 };
 
-/**
- * Longer than an exchange and one statement may take together, so that a lease runs out only when its gateway has died.
- */
+/** Longer than an exchange and one statement may take together, so that a lease expires only if its gateway has died. */
 const LEASE_SECONDS = 25;
 
 async function findTokens(db: Database, credentialId: string): Promise<StoredTokens | undefined> {
@@ -180,7 +178,7 @@ async function takeLease(db: Database, credentialId: string, version: number): P
   const { leasedUntil } = oauthTokens;
   const [row] = await db
     .update(oauthTokens)
-    // Postgres' clock, because all gateways share it. Milliseconds, because a Date holds no less.
+    // Uses Postgres' clock, because all gateways share it. Milliseconds are the precision of a Date.
     .set({ leasedUntil: sql`date_trunc('milliseconds', now()) + make_interval(secs => ${LEASE_SECONDS})` })
     .where(and(isAt(credentialId, version), or(isNull(leasedUntil), lt(leasedUntil, sql`now()`))))
     .returning({ leasedUntil });

@@ -11,7 +11,10 @@ export function idAnsweredBy(bytes: Buffer): RpcId | undefined {
 /** A message within a text, and the request that it answers. */
 export type MessagePart = { readonly start: number; readonly end: number; readonly id: RpcId | undefined };
 
-/** The messages of a text, which may be too long to be parsed. A text that is no batch of messages, or of too many, is one part. */
+/**
+ * The messages of a text, which may be too long to be parsed. A text that is not a batch, or is a batch of too many messages, counts as one
+ * part.
+ */
 export function messagesIn(text: string): readonly MessagePart[] {
   const parts = text.trimStart().startsWith('[') ? batchIn(text) : undefined;
   return (parts ?? [{ start: 0, end: text.length }]).map(({ start, end }) => ({
@@ -21,7 +24,7 @@ export function messagesIn(text: string): readonly MessagePart[] {
   }));
 }
 
-/** The objects in a list of nothing else. It does not check that they are JSON. */
+/** The objects in a list that contains only objects. It does not check that they are JSON. */
 function batchIn(text: string): readonly { start: number; end: number }[] | undefined {
   const parts: { start: number; end: number }[] = [];
   let depth = 0;
@@ -60,7 +63,7 @@ const [BEGINS, GOES_ON, ENDS] = [
 
 /**
  * The id of the one answer in a text, which may be too long to be parsed. It does not check that the text is JSON. Undefined for a batch,
- * for a request, and where readers may differ.
+ * for a request, and if parsers may differ.
  */
 export function answeredId(text: string): RpcId | undefined {
   const found: string[] = [];
@@ -95,16 +98,16 @@ export function answeredId(text: string): RpcId | undefined {
 
 const QUOTE = 0x22;
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** A name is read, with the space before its value, if both are this short. */
+/** The longest name, and the longest space before its value, that are read. */
 const NEAR = 100;
-/** The longest id in escapes. */
+/** The longest id if every character is escaped. */
 const ID_CHARS = 6 * MOST_ANSWERED_CHARS + 2;
 
 function nameOf(text: string, start: number, end: number): unknown {
   return end - start > NEAR ? undefined : parseJson(text.slice(start, end + 1));
 }
 
-/** The string or number that begins there. */
+/** The string or number that begins at this index. */
 function scalarAt(text: string, start: number): string {
   const end =
     text.charCodeAt(start) === QUOTE

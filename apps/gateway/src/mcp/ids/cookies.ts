@@ -1,21 +1,21 @@
 import { isIP } from 'node:net';
 
-/** A cookie as its server set it. All requests of a session have one origin, so neither domain nor `Secure` is kept. */
+/** A cookie of a server. All requests of a session have one origin, so neither domain nor `Secure` is stored. */
 export type Cookie = {
   readonly name: string;
   readonly value: string;
   readonly path: string;
-  /** Unix ms. Undefined: it lasts as long as its session. */
+  /** Unix ms. Undefined: until its session ends. */
   readonly untilMs?: number | undefined;
 };
 
-/** Where a request goes. */
+/** The target of a request. */
 export type Place = { readonly origin: string; readonly path: string };
 
 /**
  * Reads the cookies that an answer sets (RFC 6265 §5.2 and §5.3). A cookie for another host, and a `Secure` one without TLS, is ignored.
- * @param headers the values of `Set-Cookie`, in their order
- * @param mostChars those that do not fit are left out
+ * @param headers the values of `Set-Cookie`, in order
+ * @param mostChars cookies beyond this length are omitted
  */
 export function readCookies(
   headers: readonly string[],
@@ -41,7 +41,7 @@ export function readCookies(
   });
 }
 
-/** The value of `Cookie` for a request there (RFC 6265 §5.4): longer paths come first. Undefined if no cookie is for it. */
+/** The value of `Cookie` for a request (RFC 6265 §5.4), with longer paths first. Undefined if no cookie applies. */
 export function cookieHeader(cookies: readonly Cookie[], path: string, nowMs: number): string | undefined {
   const sent = cookies.filter(
     (each) => isPathIn(each.path, path) && (each.untilMs === undefined || each.untilMs > nowMs),

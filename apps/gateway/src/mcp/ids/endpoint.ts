@@ -3,21 +3,21 @@ import type { VerifiedGrant } from '../../grant/verify.ts';
 import type { Cookie } from './cookies.ts';
 import { tryUnseal } from './seal.ts';
 
-/** Where the messages of a session go, the cookies of its stream, and the channel on which that listens. */
+/** The endpoint for a session's messages, the cookies of its stream, and the channel on which the stream listens. */
 export type Endpoint = {
   readonly href: string;
   readonly channel: string;
   readonly cookies: readonly Cookie[];
 };
 
-/** The parameters of a holder's endpoint: those of the stream's own URL, and the sealed endpoint. */
+/** The query parameters of a holder's endpoint: those of the stream's URL, plus the sealed endpoint. */
 export function sealEndpoint(keys: EncryptionKeys, grant: VerifiedGrant, endpoint: Endpoint): string {
   const { channel, href, cookies } = endpoint;
   const kept = cookies.length === 0 ? '' : ` ${JSON.stringify(cookies)}`;
   return seal(keys, `${channel} ${href}${kept}`, endpointContext(grant));
 }
 
-/** Undefined without an endpoint, and for one that was not sealed for this grant. */
+/** Undefined without an endpoint, or if it was not sealed for this grant. */
 export function unsealEndpoint(
   keys: EncryptionKeys,
   grant: VerifiedGrant,

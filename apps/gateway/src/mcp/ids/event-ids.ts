@@ -9,12 +9,12 @@ const FIELD = Buffer.from('id:');
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
- * Seals the id of an event, so that only the holder who got the event can ask for those after it. Everything else stays byte for byte.
- * An id that is too long is left out: a client then asks for the events after an earlier one.
- * @param bytes the lines of one event, as they came
- * @param isLeftOut leaves any id out
- * @param open the requests that the stream has not answered. They go into the id, so that any gateway knows whose answers a stream brings
- *   that goes on after the event
+ * Seals the id of an event, so that only the holder who got the event can request the events after it. All other bytes are unchanged. An id
+ * that is too long is omitted, and a client then resumes after an earlier event.
+ * @param bytes the lines of one event, as received
+ * @param isLeftOut omits any id
+ * @param open the requests that the stream has not answered. The id contains them, so that any gateway knows which answers a resumed stream
+ * has to deliver
  */
 export function sealEventId(
   keys: EncryptionKeys,
@@ -32,10 +32,10 @@ export function sealEventId(
   return Buffer.concat([bytes.subarray(0, line.start), Buffer.from(written), bytes.subarray(line.end)]);
 }
 
-/** An event after which a stream goes on, as its holder hands it back. */
+/** The event after which a stream resumes, as its holder sends it. */
 type LastEvent = { readonly id: string; readonly open: readonly RpcId[] };
 
-/** The requests of a stream are left out if they are longer together: a holder sends the id in a header. */
+/** The maximum total length of a stream's open requests in an id. Longer ones are omitted, because a holder sends the id in a header. */
 const OPEN_MAX_CHARS = 1_024;
 
 function sealEvent(keys: EncryptionKeys, grant: VerifiedGrant, { id, open }: LastEvent): string {
@@ -61,7 +61,7 @@ export function unsealEvent(
 
 type IdLine = { readonly start: number; readonly value: number; readonly end: number };
 
-/** The line that decides the id of an event. Undefined if it has none, or an empty one, which only takes back the last. */
+/** The line that decides the id of an event. Undefined if it has no id or an empty id, which only resets the last id. */
 function lastIdLine(bytes: Buffer): IdLine | undefined {
   for (let start = bytes.lastIndexOf(FIELD); start >= 0; start = bytes.lastIndexOf(FIELD, start - 1)) {
     if (beginsLine(bytes, start)) {

@@ -5,9 +5,9 @@ import { type Edit, withEdits } from './places.ts';
 import { type RpcId, rpcId } from './rpc-id.ts';
 
 /**
- * A server finds the stream of an answer by the id of its request. A client can use one id for two requests of a session, and resume
- * streams at any gateway. So that every stream knows which answers have lists, a request for one gets another id on its way to the server.
- * It has no character that JSON escapes.
+ * A server finds the stream of an answer by the id of its request. A client can use one id for two requests of a session, and can resume
+ * streams at any gateway. Every stream must know which answers have lists, so the gateway gives each list request another id. That id has
+ * no character that JSON escapes.
  */
 const MARK = 'presign-list-';
 const OF_STRING = `${MARK}s`;
@@ -27,13 +27,13 @@ export function ownId(id: RpcId): RpcId {
   return text.startsWith(OF_STRING) ? JSON.stringify(own) : own;
 }
 
-/** A body, and where the requests for lists have their ids in it. */
+/** A body, and the places of the ids of its list requests. */
 export type Listing = {
   readonly bytes: Buffer;
   readonly lists: readonly { readonly start: number; readonly end: number }[];
 };
 
-/** The body as its server gets it if its lists are filtered. */
+/** The body for the server, if the lists are filtered. */
 export function markLists(body: Listing | { readonly bytes: null }): { bytes: Buffer | null } {
   if (!body.bytes || body.lists.length === 0) return body;
   const { bytes, lists } = body;
@@ -52,7 +52,7 @@ export function markLists(body: Listing | { readonly bytes: null }): { bytes: Bu
 /** Whether an answer may have the id of a list. */
 export const mayBeMarked = (bytes: Buffer): boolean => bytes.includes(MARK);
 
-/** A message or batch with the ids that its client knows. */
+/** A message or batch with the client's own ids. */
 export function restoreIds(text: string): string {
   const edits = messagesIn(text).flatMap(({ start, end, id }): Edit[] => {
     if (id === undefined || !isMarked(id)) return [];

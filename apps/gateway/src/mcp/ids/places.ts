@@ -6,14 +6,14 @@ import type { IdKind } from './seal.ts';
 type Place<Kind = IdKind> = {
   readonly kind: Kind;
   readonly path: readonly string[];
-  /** The id may also be one that the holder's own client made. */
+  /** The id may also be the client's own. */
   readonly mayBeOwn?: true;
 };
 
-/** An id in a JSON text, and where it stands there. */
+/** An id in a JSON text, and its position. */
 export type FoundId<Kind = IdKind> = Omit<Place<Kind>, 'path'> & {
   readonly param: string;
-  /** The string or number as it is written. */
+  /** The string or number as written. */
   readonly json: string;
   readonly start: number;
   readonly end: number;
@@ -37,7 +37,7 @@ const RESULT: readonly Place[] = [
 
 const OF_PARAMS = place('task', `params ${RELATED}`);
 
-/** A request of the server. In its own `tasks/*` the id is that of a client's task. */
+/** A request of the server. In the server's own `tasks/*` requests the id is that of a client's task. */
 const REQUEST: readonly Place[] = [
   place('request', 'id'),
   place('progress', 'params _meta progressToken'),
@@ -51,7 +51,7 @@ const NOTIFICATIONS: ReadonlyMap<string, readonly Place[]> = new Map([
   ['notifications/subscriptions/acknowledged', [place('task', 'params notifications taskIds *'), OF_PARAMS]],
 ]);
 
-/** Where a server's message hands out an id. */
+/** Where a server's message contains an id for the client. */
 export function handedOut(message: JsonObject): readonly Place[] {
   const { method, id } = message;
   if (typeof method !== 'string') return RESULT;
@@ -65,7 +65,7 @@ const ANSWER: readonly Place[] = [
   { ...place('task', `result ${RELATED}`), mayBeOwn: true },
 ];
 const CALL: readonly Place[] = [place('state', 'params requestState'), OF_PARAMS];
-/** A list of tasks has no cursor for a holder, and the cursor of any other list is a place in what every holder may list. */
+/** A holder gets no cursor for a list of tasks. The cursor of any other list refers to items that every holder may list. */
 const OF_TASK: readonly Place[] = [
   place('task', 'params taskId'),
   place('cursor', 'params cursor'),
@@ -77,7 +77,7 @@ const PROGRESS: readonly Place[] = [place('progress', 'params progressToken'), O
 /** The client's own id of a request whose answer may be filtered: a list of tools or tasks. */
 const LISTS: readonly Place<'list'>[] = [place('list', 'id')];
 
-/** Where a client's message hands an id back, or asks for a list by an id. A server may run a request without an id, too. */
+/** Where a client's message sends an id back, or requests a list with an id. A server may run a request without an id, too. */
 export function handedBack(message: JsonObject): readonly Place<HandedKind>[] {
   const places = ofServer(message);
   return listsBy(message.method) ? [...places, ...LISTS] : places;
@@ -106,7 +106,7 @@ export const ID_FIELDS: readonly (readonly string[])[] = [
 
 /**
  * Finds the ids in a JSON-RPC message or batch.
- * @param value what the text is, parsed
+ * @param value the parsed text
  */
 export function findIds<Kind>(
   text: string,
@@ -129,7 +129,7 @@ export const startsOf = (text: string, isBatch: boolean): readonly number[] => {
   return isBatch ? partsOf(text, first).map(({ start }) => start) : [first];
 };
 
-/** How the value at a path of a message is written. Parsers take the last of a repeated name. */
+/** The text of the value at a path of a message. Parsers use the last of a repeated name. */
 export function writtenIn(text: string, isBatch: boolean) {
   let starts: readonly number[] | undefined;
   return (message: number, path: readonly string[]): string => {
@@ -162,10 +162,10 @@ function partsAt(text: string, start: number, [name = '', ...rest]: readonly str
   return rest.length === 0 ? parts : parts.flatMap((part) => partsAt(text, part.start, rest));
 }
 
-/** A change of a text between two places. */
+/** A replacement between two positions of a text. */
 export type Edit = { readonly start: number; readonly end: number; readonly text: string };
 
-/** The text with these changes, which do not overlap. Everything else stays as it was written. */
+/** The text with these changes, which do not overlap. Everything else is unchanged. */
 export function withEdits(text: string, edits: readonly Edit[]): string {
   let written = '';
   let done = 0;

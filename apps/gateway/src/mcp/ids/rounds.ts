@@ -6,23 +6,23 @@ import type { HandedId } from './handed-ids.ts';
 import { isShort, sealId, sealScalar, unsealId } from './seal.ts';
 
 /**
- * The answer to a request may ask for input (MCP 2026-07-28, "Multi Round-Trip Requests"). The client then sends the request again, with the
- * input and the state of the answer. All these rounds are one use. A state is sealed with what the request asks for, and passes
+ * The answer to a request may ask for input (MCP 2026-07-28, "Multi Round-Trip Requests"). The client then sends the request again, with
+ * the input and the state of the answer. All these rounds are one use. A state is sealed together with a digest of the request, and passes
  * for free once.
  */
 export type Rounds = {
-  /** A digest of what the request asks for. */
+  /** A digest of the request's content. */
   readonly of: string;
-  /** The round whose state the request brings back. */
+  /** The round whose state the request contains. */
   readonly before: Round | undefined;
 };
 
-/** `chargeId` is that of the call whose answer had the state, and `atMs` its time. */
+/** `chargeId` and `atMs` belong to the call whose answer contained the state. */
 type Round = { readonly number: number; readonly chargeId: string; readonly atMs: number };
 
 /** The most rounds of one use, the first one included. */
 const ROUNDS_MAX = 10;
-/** A person may be asked for the input. */
+/** The lifetime of a state, because a person may have to enter the input. */
 const STATE_MS = 3_600_000;
 /** The revision that has rounds. */
 const FIRST_VERSION = '2026-07-28';
@@ -76,12 +76,12 @@ export function sealState(encryptionKeys: EncryptionKeys, call: Call, json: stri
 
 /** A round that costs nothing. */
 export type FreeRound = {
-  /** Lets its state pass again, as nothing ran. */
+  /** Lets its state pass again, because nothing ran. */
   readonly giveBack: () => Promise<void>;
 };
 
 /**
- * Takes the state of a round. Undefined if it is too old or has passed before: the request then costs a use.
+ * Uses up the state of a round. Undefined if the state is too old or was used before, and the request then costs a use.
  * Throws what ioredis throws.
  */
 export async function takeRound(
@@ -92,7 +92,7 @@ export async function takeRound(
   const { before } = rounds ?? {};
   if (!before || now() - before.atMs > STATE_MS) return undefined;
   const key = keys.round(partition, before.chargeId);
-  // Longer than the state is good for, by any gateway's clock.
+  // Longer than the lifetime of a state, by any gateway's clock.
   const taken = await takeOnce(redis, key, 2 * STATE_MS);
   return taken ? { giveBack: () => giveOnce(redis, key).catch(() => {}) } : undefined;
 }

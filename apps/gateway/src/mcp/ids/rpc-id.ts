@@ -1,6 +1,6 @@
 /**
- * The id of a JSON-RPC request, as JSON: a string in its quotes, or a whole number. Numbers beyond 2^53 keep their digits, which a number
- * of JavaScript loses. All others have one spelling.
+ * The id of a JSON-RPC request, as JSON: a string in its quotes, or a whole number. Numbers beyond 2^53 keep their digits, which a
+ * JavaScript number would lose. All other numbers have one spelling.
  */
 export type RpcId = string;
 
@@ -9,8 +9,8 @@ const MOST_CHARS = 1_024;
 export const MOST_ANSWERED_CHARS = MOST_CHARS + 16;
 
 /**
- * Undefined for an id that not every server repeats so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
- * surrogate may come back as U+FFFD.
+ * Undefined for an id that some servers do not repeat exactly. `1e400` and `-1e400` are both read as infinite, and a lone surrogate may
+ * return as U+FFFD.
  * @param value the id, parsed
  * @param written gives its text
  */
@@ -23,5 +23,5 @@ export function rpcId(value: unknown, written: () => string, most = MOST_CHARS):
   return digits.length <= MOST_CHARS && /^-?\d+$/.test(digits) ? digits : undefined;
 }
 
-/** One text for all ids that a server with inexact numbers takes for the same. */
+/** A common text for all ids that are equal to a server with inexact numbers. */
 export const inexact = (id: RpcId): string => (id.startsWith('"') ? id : String(Number(id)));

@@ -2,8 +2,8 @@ import { type EncryptionKeys, sealDeterministic, unseal } from '@presign/crypto'
 import type { VerifiedGrant } from '../../grant/verify.ts';
 
 /**
- * The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies, `pending` an event of a stream with open
- * requests, and `round` a state with its round. One kind never passes as another.
+ * The kinds of ids that a server issues and accepts. `sticky` is a session with cookies, `pending` an event of a stream with open requests,
+ * and `round` a state with its round. One kind is never accepted as another.
  */
 export type IdKind =
   | 'session'
@@ -18,9 +18,9 @@ export type IdKind =
   | 'progress';
 
 /**
- * Seals an id that a server hands out, for the holder who gets it. The associated data names the grant, so every gateway can unseal it,
- * and it is of no use with another grant. The same id and grant give the same text, because clients compare ids, and some servers
- * repeat the session id in every answer: the official Go SDK fails when that changes (`mismatching session IDs`).
+ * Seals an id of a server for the holder who gets it. The associated data names the grant, so every gateway can unseal the id, and it is
+ * invalid with another grant. The same id and grant give the same text, because clients compare ids, and some servers repeat the session id
+ * in every answer: the official Go SDK fails when that changes (`mismatching session IDs`).
  */
 export const sealId = (keys: EncryptionKeys, grant: VerifiedGrant, kind: IdKind, id: string): string =>
   sealDeterministic(keys, id, contextOf(kind, grant));
@@ -45,8 +45,8 @@ export function tryUnseal(keys: EncryptionKeys, sealed: string, context: string)
 }
 
 /**
- * The longest ids that are sealed. A longer one passes as it is, and is unknown when it comes back. A holder sends a task's id and an
- * event's in a header, and the answer to a server's request has its id, which is short for every JSON-RPC message.
+ * The longest ids that are sealed. A longer id passes unsealed, and is unknown when it is sent back. A holder sends the ids of tasks and
+ * events in a header. The answer to a server's request contains the request's id, which is short in practice.
  */
 const MOST_CHARS: Readonly<Record<IdKind, number>> = {
   session: Number.POSITIVE_INFINITY,

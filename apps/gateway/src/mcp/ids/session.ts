@@ -4,17 +4,17 @@ import type { VerifiedGrant } from '../../grant/verify.ts';
 import type { Cookie } from './cookies.ts';
 import { sealId, unsealId } from './seal.ts';
 
-/** A session as its holder hands it back. */
+/** A session id that its holder sends. */
 export type Session = {
-  /** The server's own id. Undefined: the server gave none, and the id is the gateway's. */
+  /** The server's own id. Undefined: the server has none, and the id is the gateway's own. */
   readonly id: string | undefined;
   /** The cookies of the answer that began it. A balancer finds the server's replica by them. */
   readonly cookies: readonly Cookie[];
 };
 
 /**
- * Seals a session for its holder. Without an id of the server, each session gets a text of its own: clients that share a URL are kept
- * apart by it.
+ * Seals a session for its holder. Without an id of the server, each session gets its own text, which distinguishes clients that share a
+ * URL.
  */
 export const sealSession = (keys: EncryptionKeys, grant: VerifiedGrant, { id, cookies }: Session): string =>
   id !== undefined && cookies.length === 0

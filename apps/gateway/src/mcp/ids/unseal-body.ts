@@ -8,8 +8,8 @@ import { type IdKind, unsealId } from './seal.ts';
 
 /**
  * Puts the server's own ids into a body.
- * @param ids in the order of their places
- * @returns the refusal of an id that this grant did not receive, as a server refuses one that it does not know
+ * @param ids in the order of their positions
+ * @returns a refusal for an id that this grant did not receive, in the form in which a server refuses an unknown id
  */
 export function unsealBody(
   keys: EncryptionKeys,
@@ -21,7 +21,7 @@ export function unsealBody(
   const parts: Buffer[] = [];
   const lists: Listing['lists'][number][] = [];
   let done = 0;
-  /** How much longer the body is by what was put into it. */
+  /** The growth of the body by the replacements. */
   let longer = 0;
   for (const { kind, json, param, mayBeOwn, start, end } of ids) {
     if (kind === 'list') {
@@ -62,7 +62,7 @@ export function unsealTask(
   return json === undefined ? undefined : String(JSON.parse(json));
 }
 
-/** MCP 2025-11-25, "Protocol Errors" of tasks, and SEP-2663: -32602 for an id or a cursor that is not known. */
+/** MCP 2025-11-25, "Protocol Errors" of tasks, and SEP-2663: -32602 for an unknown id or cursor. */
 export const unknownId = (kind: IdKind, param: string): Refusal => ({
   code: 'invalid_request',
   param,

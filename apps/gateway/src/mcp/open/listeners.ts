@@ -3,15 +3,15 @@ import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/
 
 /** The streams of all gateways, by the channels on which they listen. */
 export type Listeners = {
-  /** Listens for a stream that this gateway holds. Rejects when Redis does not answer. */
+  /** Listens for a stream at this gateway. Rejects when Redis does not answer. */
   readonly listen: (partition: number, deliver: (message: string) => void) => Promise<Listening>;
   /** Whether a stream listens, at any gateway. */
   readonly hasStream: (partition: number, channel: string) => Promise<boolean>;
   /** Sends a message to a stream at any gateway. Resolves to false when no stream listens. */
   readonly send: (partition: number, channel: string, message: string) => Promise<boolean>;
-  /** Hears from now on what other gateways say to all. Rejects when Redis does not answer. */
+  /** Subscribes to messages that gateways send to all gateways. Rejects when Redis does not answer. */
   readonly hear: (deliver: (message: string) => void) => Promise<void>;
-  /** Says something to every gateway that hears. */
+  /** Sends a message to every subscribed gateway. */
   readonly say: (message: string) => Promise<unknown>;
   readonly close: () => void;
 };
@@ -21,7 +21,7 @@ export type Listening = { readonly channel: string; readonly close: () => void }
 /** How long a stream counts as listening after its gateway has died. */
 const PRESENT_MS = 60_000;
 
-/** Subscribes through one more connection to Redis, which it opens when the first stream needs it. */
+/** Subscribes through an additional connection to Redis, which it opens for the first stream. */
 export function createListeners(redis: RedisClient): Listeners {
   const streams = new Map<string, (message: string) => void>();
   let subscriber: Promise<RedisClient> | undefined;
@@ -63,7 +63,7 @@ export function createListeners(redis: RedisClient): Listeners {
       }
       if ((await redis.exists(keys.listening(partition, channel))) === 0) return false;
       const receivers = await redis.publish(topic(channel), message);
-      // Zero while the stream's gateway reconnects. A Cluster node counts only its own subscribers.
+      // The count is zero while the stream's gateway reconnects, and a Cluster node counts only its own subscribers.
       return receivers > 0 || 'nodes' in redis;
     },
     hear: async (deliver) => {
@@ -84,7 +84,7 @@ async function connectSubscriber(
   redis: RedisClient,
   streams: ReadonlyMap<string, (message: string) => void>,
 ): Promise<RedisClient> {
-  // After an error the connection reconnects and subscribes again by itself.
+  // After an error the connection reconnects and resubscribes automatically.
   const connection = anotherConnection(redis, ignore);
   connection.on('message', (name: string, message: string) => {
     streams.get(name.slice(topic('').length))?.(message);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { RpcId } from '../ids/rpc-id.ts';
 import type { UnansweredRequests } from './unanswered.ts';
 
-/** The client that sent a request: a session of a grant, or any client of the grant where the server has no sessions. */
+/** The client that sent a request: a session of a grant, or any client of the grant if the server has no sessions. */
 export type Sender = { readonly grantId: string; readonly session: string | undefined };
 
 /** The channel of all gateways. */
@@ -11,15 +11,15 @@ type Others = {
   readonly say: (message: string) => Promise<unknown>;
 };
 
-/** A cancellation as gateways publish it. Neither the ids of the client nor those of the server are in it. */
+/** A cancellation as gateways publish it. It contains neither ids of the client nor ids of the server. */
 type Cancellation = { readonly name: string; readonly why: Why };
 
-/** Without a session, it may be another client's request that has this id. */
+/** Without a session, the id may belong to another client's request. */
 type Why = 'cancelled' | 'doubtful';
 
 type Open = { readonly unanswered: UnansweredRequests; readonly id: RpcId };
 
-/** The requests of POSTs that this gateway has under way, by what a cancellation names. */
+/** The open requests at this gateway, by the ids that a cancellation names. */
 export class OpenRequests {
   readonly #open = new Map<string, Set<Open>>();
   readonly #others: Others;
@@ -30,8 +30,8 @@ export class OpenRequests {
   }
 
   /**
-   * @param hasPlaces they are free sooner if this gateway hears of cancellations that another one gets
-   * @returns to be called when the POST has ended
+   * @param hasPlaces whether its places become free sooner if this gateway receives cancellations from other gateways
+   * @returns a function to call when the POST has ended
    */
   add(sender: Sender, unanswered: UnansweredRequests, hasPlaces: boolean): () => void {
     if (hasPlaces) this.#hear();
@@ -41,7 +41,7 @@ export class OpenRequests {
     };
   }
 
-  /** Takes note that the client cancelled a request, here or at another gateway. */
+  /** Records that the client cancelled a request, here or at another gateway. */
   cancel(sender: Sender, id: RpcId): void {
     const cancellation: Cancellation = {
       name: nameOf(sender, id),
@@ -50,7 +50,7 @@ export class OpenRequests {
     if (!this.#cancel(cancellation)) this.#others.say(JSON.stringify(cancellation)).catch(() => {});
   }
 
-  /** Clients that share a URL, and have no sessions, may give one id to several requests. Then it is not known which one is meant. */
+  /** Clients that share a URL, and have no sessions, may give one id to several requests. Then it is unknown which request is meant. */
   #cancel({ name, why }: Cancellation): boolean {
     const [only, another] = this.#open.get(name) ?? [];
     if (only && !another) only.unanswered.waitsNoMore(only.id, why);
@@ -76,6 +76,6 @@ export class OpenRequests {
   }
 }
 
-/** A name of one length, because ids of clients and of sessions may be long. */
+/** A key of fixed length, because ids of clients and of sessions may be long. */
 const nameOf = ({ grantId, session }: Sender, id: RpcId): string =>
   hash('sha256', JSON.stringify([grantId, session ?? null, id]), 'base64');

@@ -2,44 +2,44 @@ import type { RpcId } from '../ids/rpc-id.ts';
 
 /** The approximate memory of one id, without its text. */
 const ID_OVERHEAD_BYTES = 64;
-/** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may be that of many POSTs. */
+/** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may belong to many POSTs. */
 const IDS_MAX_BYTES = 128 * 1024;
 
 /**
- * Why nothing waits for an answer to a request. `cancelled`: its client cancelled it, and wants no answer. `listens`: it stays open
- * until its stream ends, and then gets an error, as those that wait do. `doubtful`: a client cancelled it, perhaps another one, or the answer
+ * Why nothing waits for an answer to a request. `cancelled`: its client cancelled it and needs no answer. `listens`: it stays open until
+ * its stream ends, and then gets an error like waiting requests. `doubtful`: a client cancelled it, perhaps a different one, or the answer
  * has its id as a string.
  */
 type Unawaited = 'cancelled' | 'listens' | 'doubtful';
 
-/** The requests whose answers one stream still has to bring. */
+/** The requests that one stream still has to answer. */
 export class UnansweredRequests {
   readonly #ids = new Set<RpcId>();
   readonly #unawaited = new Map<RpcId, Unawaited>();
-  /** Some requests are not known by an id of their own, so that no answer says that all are answered. */
+  /** Some requests have no unique known id, so no answer can show that all are answered. */
   readonly #hasOthers: boolean;
   readonly #hadAny: boolean;
   #bytes = 0;
   #whenNone: (() => void)[] = [];
 
-  /** @param requests how many there are, also without an id, or with one that another has */
+  /** @param requests their number, including those without an id or with a repeated id */
   constructor(ids: readonly RpcId[] = [], requests = ids.length) {
     this.add(ids);
     this.#hadAny = requests > 0;
     this.#hasOthers = this.#ids.size < requests;
   }
 
-  /** Those that get an error when the stream ends before they are answered. */
+  /** The requests that get an error if the stream ends first. */
   get ids(): readonly RpcId[] {
     return [...this.#ids].filter((id) => this.#unawaited.get(id) !== 'cancelled');
   }
 
-  /** Those without an answer, cancelled ones included. */
+  /** The unanswered requests, including cancelled ones. */
   get size(): number {
     return this.#ids.size;
   }
 
-  /** There were requests, and each is answered or cancelled. */
+  /** Whether there were requests, and each is answered or cancelled. */
   get areOver(): boolean {
     return this.#hadAny && !this.#hasOthers && this.ids.length === 0;
   }
@@ -52,7 +52,7 @@ export class UnansweredRequests {
     return [...this.#unawaited.values()].includes('cancelled');
   }
 
-  /** Adds requests. Those whose ids find no room in memory are not remembered. */
+  /** Adds requests. Requests whose ids exceed the memory are not stored. */
   add(ids: readonly RpcId[]): void {
     for (const id of ids) {
       const bytes = id.length + ID_OVERHEAD_BYTES;
@@ -99,7 +99,7 @@ export class UnansweredRequests {
 }
 
 /**
- * The number in an id that is a string. Some servers answer 1 with "1". The official SDKs take that for the answer (python-sdk pull 1720,
- * `Protocol` of the TypeScript SDK), and other clients wait on.
+ * The number in an id that is a string. Some servers answer 1 with "1". The official SDKs accept that as the answer (python-sdk pull 1720,
+ * `Protocol` of the TypeScript SDK), and other clients keep waiting.
  */
 const numberIn = (id: RpcId): RpcId | undefined => /^"(-?\d+)"$/.exec(id)?.[1];

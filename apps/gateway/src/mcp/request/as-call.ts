@@ -5,7 +5,7 @@ import { listens, type Messages, waitingIds } from './messages.ts';
 import { type Charged, callsOf } from './price.ts';
 import type { Identified, McpCall } from './request.ts';
 
-/** The body of a request, as far as it has one. */
+/** The body of a request, if it has one. */
 type ReadBody = Pick<McpCall, 'messages' | 'taskId' | 'rounds'> & {
   readonly body: Listing | { readonly bytes: null };
 };
@@ -17,7 +17,8 @@ type Own = Pick<
 > & { readonly round: McpCall['round'] };
 
 /**
- * Puts a call together from its parts. Each member by its name: V8 keeps an object of so many members in a hash table of 8 KB if they are spread.
+ * Builds a call from its parts. Each member is written by name, because V8 would store a spread object of this many members in a hash table
+ * of 8 KB.
  */
 export function asCall(
   { grant, method, session, cookies, lastEventId, resumes, endpoint }: Identified,

@@ -11,7 +11,7 @@ import type { McpDeps } from './mcp-deps.ts';
 import { checkHeaders, type Message, type Messages, readMessages, scanMessages } from './messages.ts';
 import { type Identified, identifyExpired, type McpCall } from './request.ts';
 
-/** The longest that a call runs after the end of its URL. */
+/** The longest time for which a call runs after the end of its URL. */
 export const lastEndMs = (
   { upstreamTimeoutMs }: Pick<McpDeps, 'upstreamTimeoutMs'>,
   { expiresAtMs }: Pick<Identified['grant'], 'expiresAtMs'>,
@@ -19,7 +19,7 @@ export const lastEndMs = (
 
 /**
  * Identifies a request with an expired URL that may belong to a call that was admitted before: the rest of its stream, a message to its
- * server, or a further round. Undefined if it cannot.
+ * server, or a further round. Undefined if it cannot belong to one.
  */
 export function identifyLate(
   deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory' | 'now' | 'upstreamTimeoutMs'>,
@@ -38,7 +38,7 @@ type Read =
   | (Pick<McpCall, 'messages' | 'taskId' | 'rounds'> & { readonly body: Listing | { readonly bytes: null } })
   | { readonly refusal: Refusal; readonly messages?: Messages; readonly isRead: true };
 
-/** Reads a request that came after the end of its URL. It is refused before any store is asked, unless it belongs to a call under way. */
+/** Reads a request that came after the end of its URL. It is refused before any store is queried, unless it belongs to a call in flight. */
 export async function readLate(
   deps: Pick<McpDeps, 'encryptionKeys' | 'readQuota' | 'listeners'>,
   { method, grant, endpoint }: Identified,
@@ -62,17 +62,17 @@ export async function readLate(
   const body = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);
   if ('refusal' in body) return { refusal: EXPIRED, messages, isRead: true };
   const rounds = roundsOf(deps.encryptionKeys, grant, messages);
-  // Its state was sealed with what the request asks for, which was judged at the first round.
+  // Its state was sealed with the request's digest, which was judged in the first round.
   if (rounds?.before && !endpoint && !checkHeaders(incoming.headers, messages))
     return { messages, body, taskId: undefined, rounds };
-  // A stream of the older transport stays after the end only while a call is open on it.
+  // After the end, a stream of the older transport stays open only while a call is open on it.
   const belongs =
     areOfCalls(messages) &&
     (!endpoint || (await deps.listeners.hasStream(grant.partition, endpoint.channel).catch(() => false)));
   return belongs ? { messages, body, taskId: undefined } : { refusal: EXPIRED, messages, isRead: true };
 }
 
-/** The round of a request, if it is a further one of a call. After the end of its URL it must be. */
+/** The round of a request, if it continues a call. After the end of its URL it must continue one. */
 export async function freeRound(
   deps: Pick<McpDeps, 'redis' | 'now' | 'log'>,
   requestId: string,
@@ -81,7 +81,7 @@ export async function freeRound(
 ): Promise<Pick<McpCall, 'round'> | { readonly refusal: Refusal }> {
   try {
     const round = await takeRound(deps, grant, rounds);
-    // Its state is old or has passed: it would be a call of its own.
+    // Its state is too old or was used, so it would be a new call.
     return isLate && rounds && !round ? { refusal: EXPIRED } : { round };
   } catch (error) {
     return { refusal: outageRefusal(deps.log, requestId, error) };
@@ -90,7 +90,7 @@ export async function freeRound(
 
 const EXPIRED: Refusal = { code: 'token_expired' };
 
-/** Whether all messages of a POST belong to calls under way, and begin nothing: answers to the server, progress and cancellations. */
+/** Whether all messages of a POST belong to calls in flight, and start nothing new: answers to the server, progress and cancellations. */
 function areOfCalls({ all, ids = [] }: Messages): boolean {
   const answers = all.filter(({ method }) => method === undefined).length;
   // The server has sent as many requests to this URL.

@@ -138,7 +138,7 @@ function digestOf({ method, params }: JsonObject, given: string): string {
 /** Looks through the bytes of a POST before they are parsed. */
 export const scanMessages = (bytes: Buffer, most: Modesty) => scanJson(bytes, most, JUDGE);
 
-/** Reads large messages elsewhere, so that calls of others do not wait for it. */
+/** Reads large messages in workers, so that other calls do not wait. */
 export type LargeMessages = {
   /** Reads the messages of a POST. The bytes are copied, because they are sent as they are. */
   readonly readMessages: (
