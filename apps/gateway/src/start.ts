@@ -43,7 +43,7 @@ import { startBodyWorkers } from './workers/body-workers.ts';
 /** A listening gateway. */
 export type RunningGateway = {
   readonly port: number;
-  /** Drains, cuts calls that outlast the grace, and settles all. Connections to stores stay open. */
+  /** Drains, cuts calls that exceed the grace period, and settles all. Connections to stores stay open. */
   readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
@@ -85,21 +85,21 @@ type OwnDeps =
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> &
   ListSources & {
     readonly allowPrivateUpstreams: PrivateUpstreams;
-    /** The way out for https. */
+    /** The proxy for https. */
     readonly proxy?: OutboundProxy | undefined;
     /** The address of Redis, unless it runs in this process: a thread renews leases there. */
     readonly redisUrl?: string | undefined;
-    /** How long that thread waits for Redis. */
+    /** How long the renewing thread waits for Redis. */
     readonly redisTimeouts?: RedisTimeouts | undefined;
-    /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
+    /** The text of `PROVIDERS_FILE`. Each worker parses it, too. */
     readonly providersFile: string | undefined;
     /** How many bytes of request bodies may be in memory at once. */
     readonly maxHeldBodyBytes: number;
-    /** The largest body that is read whole, in bytes. */
+    /** The largest buffered body, in bytes. */
     readonly maxBodyBytes: number;
-    /** Where figures are counted. Undefined: nowhere. */
+    /** The metrics. Undefined: off. */
     readonly meter?: Meter;
-    /** The proxies that are believed in `X-Forwarded-For`: addresses and CIDR ranges. */
+    /** The trusted proxies of `X-Forwarded-For`: addresses and CIDR ranges. */
     readonly trustedProxies?: readonly string[] | undefined;
     /** Bounds of sockets that are not the defaults. */
     readonly socketBounds?: Partial<SocketBounds> | undefined;
@@ -107,12 +107,12 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> &
     readonly keepAliveMs?: number;
   };
 
-/** How long a call that was cut has for its last bytes. */
+/** How long a cut call may take for its last bytes. */
 const CUT_MS = 1_000;
 /** An upload may take as long as an answer. Only headers have a time limit. */
 const TIMEOUTS = { requestTimeout: 0, headersTimeout: 30_000 };
 
-/** Listens, renews leases and sweeps. Port 0 takes a free port. */
+/** Listens, renews leases and sweeps. Port 0 selects a free port. */
 export async function startGateway(
   options: GatewayOptions,
   listen: { readonly host: string; readonly port: number },
@@ -132,7 +132,7 @@ export async function startGateway(
   const underWay = trackUnderWay();
   const draining = new AbortController();
   const closing = new AbortController();
-  // Every open stream listens.
+  // Every open stream adds a listener.
   setMaxListeners(0, closing.signal);
   const listeners = createListeners(options.redis);
   const quota = readQuota(options.now);
@@ -166,7 +166,7 @@ export async function startGateway(
   const close = async (shutdown: Partial<Shutdown> = {}) => {
     draining.abort();
     const stopCut = await drain(server, { ...own, closing }, { ...AT_ONCE, ...shutdown });
-    // Answers whose holder has left are still read to their end, because their usage is charged.
+    // Answers whose holder has disconnected are still read to their end, because their usage is charged.
     await underWay.done();
     stopCut();
     await lists.close();
@@ -181,8 +181,8 @@ export async function startGateway(
 }
 
 /**
- * Lets the calls under way end, and cuts those that are left after `graceMs`.
- * @returns stops the cut, once the server is drained
+ * Lets running calls end, and cuts the remaining ones after `graceMs`.
+ * @returns a function that cancels the cut, once the server is drained
  */
 async function drain(
   server: Server,
@@ -206,7 +206,7 @@ async function drain(
 
 type Draining = Pick<GatewayDeps, 'dispatcher' | 'sockets'> & { readonly closing: AbortController };
 
-/** The memory of this process, which no store has. */
+/** The memory of this process, in no store. */
 const processMemory = (
   { maxHeldBodyBytes, maxBodyBytes, socketBounds }: GatewayOptions,
   { settleDropped }: GatewayDeps['metrics'],
@@ -232,7 +232,10 @@ function serverOf(gateway: Gateway, { gatewayUrl, keepAliveMs = KEEP_ALIVE_MS }:
   return server.on('upgrade', upgradeOf(server, gateway, bound, ownTarget));
 }
 
-/** Takes upgrades, which Node hands over with their connection. All but sockets are answered as requests: those of MCP as if they asked for none. */
+/**
+ * Handles upgrades, which Node passes with their connection. All except sockets are answered as requests. Upgrades to MCP are served
+ * without the upgrade.
+ */
 const upgradeOf =
   (
     server: Server,
@@ -241,7 +244,7 @@ const upgradeOf =
     ownTarget: OwnTarget,
   ) =>
   (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    // Its answer would come before those of earlier requests.
+    // Its answer would overtake those of earlier requests.
     if (isServing(socket)) return void socket.destroy();
     const url = ownTarget(incoming.url ?? '');
     // The server has its own listener for errors of a connection that it reads again.
@@ -257,11 +260,11 @@ function listenerOf(
   { app, isPostCall, postCall, malformed }: Gateway,
   ownTarget: OwnTarget,
 ): RequestListener {
-  // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
+  // Hono answers HEAD with a copy of the answer to GET, which loses the marker RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
     if (env.outgoing.headersSent) return RESPONSE_ALREADY_SENT;
-    // Node would read a body that no route takes as fast as it comes.
+    // Node would read a body that no route handles at full speed.
     discardRest(env.incoming);
     return response;
   };

@@ -7,8 +7,8 @@ import type { FlatHeaders } from './http/headers.ts';
 /** The spans of calls: one for the call, and one for each request to its upstream. */
 export type CallTraces = {
   /**
-   * Begins the span of a request to the upstream.
-   * @param operation names it, and may not be text of the holder
+   * Starts the span of a request to the upstream.
+   * @param operation its name, which must not be text of the holder
    * @returns the headers that the request gets
    */
   readonly toUpstream: (call: CallReport, operation: Operation) => FlatHeaders;
@@ -35,7 +35,7 @@ export function callTraces(traces: Traces, passOn: boolean): CallTraces {
     toUpstream: (call, { name, attributes }) => {
       const own = call.spans?.own ?? beginCall(call);
       const sentAt = performance.now();
-      // A request that is repeated with another access token has a span of its own.
+      // A request that is repeated with another access token has its own span.
       call.spans?.upstream.end();
       const upstream = traces.begin(name, SpanKind.CLIENT, own, sentAt, attributes);
       call.spans = { own, upstream, sentAt };
@@ -47,7 +47,7 @@ export function callTraces(traces: Traces, passOn: boolean): CallTraces {
       const error = end?.code ?? refusal?.code;
       if (spans) {
         endUpstream(spans.upstream, call, error);
-        // A stream may outlast its last byte, while its holder reads.
+        // A stream may end after its last byte from the upstream, while its holder still reads.
         spans.upstream.end(unixMs(Math.min(performance.now(), spans.sentAt + call.upstreamMs)));
       }
       own.setAttribute('http.response.status_code', status);
@@ -107,7 +107,7 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/completions/, 'text_completion'],
 ];
 
-/** The methods of MCP. Any other is text of the holder. */
+/** The methods of MCP. Any other method is text of the holder. */
 const METHODS =
   /^(?:initialize|ping|server\/discover|completion\/complete|logging\/setLevel|(?:tools|prompts|resources|tasks)\/(?:list|call|get|read|cancel|result|templates\/list|subscribe|unsubscribe)|subscriptions\/listen|notifications\/(?:initialized|cancelled|progress))$/;
 

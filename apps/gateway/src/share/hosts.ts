@@ -2,28 +2,28 @@ import type { Refusal } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 
 /**
- * Upstreams that refuse connections. A call that cannot be sent costs nothing, so calls to such an upstream wait for a while
- * before the next one tries. Only a failed connection begins a wait, and each upstream has its own: no holder can make one
- * wait that others reach.
+ * Upstreams that refuse connections. A call that cannot be sent costs nothing, so calls to such an upstream are refused for a while before
+ * the next attempt. Only a failed connection starts this wait, and each upstream has its own. A holder cannot cause a wait for an upstream
+ * that others reach.
  */
 export type Hosts = {
   /** How many ms calls to this upstream wait before they are admitted; 0 if they may be sent. */
   readonly waitMs: (host: string) => number;
-  /** Notes that a call tries to connect. Others go on waiting for its result. */
+  /** Records that a call tries to connect. Other calls wait for its result. */
   readonly tries: (host: string) => void;
-  /** Notes that a call got a connection, a new or an open one. */
+  /** Records that a call got a new or an open connection. */
   readonly reached: (host: string) => void;
-  /** Notes that a call got no connection. */
+  /** Records that a call got no connection. */
   readonly failed: (host: string) => void;
 };
 
 /** How long calls wait after the first failure, the second in a row, and so on. */
 const WAITS_MS = [1_000, 2_000, 4_000];
-/** An upstream that was reached so recently is not away, whatever became of one connection. */
+/** An upstream that was reached this recently counts as available, even if one connection failed. */
 const RECENT_MS = 1_000;
-/** A failure so long after the last one is a first one again. */
+/** After this time without a failure, the next failure counts as the first. */
 const FORGOTTEN_MS = 60_000;
-/** Upstreams that are remembered. For one that is forgotten, one more call is sent. */
+/** The number of remembered upstreams. For an evicted one, one more call is sent. */
 const REMEMBERED = 1_000;
 
 type Host = { failures: number; waitsUntilMs: number; reachedMs: number; isTried: boolean };
@@ -43,7 +43,7 @@ export function createHosts(now: () => number = () => performance.now()): Hosts 
     reached: (host) => {
       const known = hosts.get(host);
       const reachedMs = now();
-      // Changed in place, because each call comes here.
+      // Changed in place, because each call runs this code.
       if (known) Object.assign(known, { failures: 0, waitsUntilMs: 0, reachedMs, isTried: false });
       else hosts.set(host, { failures: 0, waitsUntilMs: 0, reachedMs, isTried: false });
     },
@@ -68,7 +68,7 @@ const NEVER_SEEN: Host = {
 
 /**
  * Refuses a call before it is admitted if its upstream refuses connections, so it costs nothing.
- * @param host names the upstream, as it is named to `forward`
+ * @param host identifies the upstream, as in `forward`
  */
 export function checkHost(hosts: Hosts, host: string): Refusal | undefined {
   const waitMs = hosts.waitMs(host);

@@ -9,7 +9,7 @@ export type SocketBounds = {
   /** In bytes. A longer message closes its socket with 1009. */
   readonly holderMessageBytes: number;
   readonly upstreamMessageBytes: number;
-  /** How often peers are asked whether they are there. One that is gone is found after two to three times. */
+  /** The interval of pings to both peers. A vanished peer is detected after two to three intervals. */
   readonly beatMs: number;
 };
 
@@ -22,13 +22,13 @@ export const SOCKET_BOUNDS: SocketBounds = {
   beatMs: 18_000,
 };
 
-/** Sockets that are open to be refused: each is gone after three seconds. They take no room of others. */
+/** Sockets that are open only to be refused. Each closes after three seconds. They do not count toward the other bounds. */
 const REFUSED_MOST = 256;
 const REFUSED_PER_URL = 4;
 
-/** An open socket, as far as the gateway's end and its clock need it. */
+/** The part of an open socket that the gateway's stop and its heartbeat need. */
 export type OpenSocket = {
-  /** Asks both peers whether they are there, and ends the socket if one has not answered since before. */
+  /** Pings both peers, and ends the socket if one has not answered since the last ping. */
   readonly beat: () => void;
   /** Ends it as soon as no turn runs, because the gateway stops. */
   readonly stop: () => void;

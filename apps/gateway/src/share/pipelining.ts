@@ -1,17 +1,17 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Clients send one request after the other. A connection that sends very many at once would keep all others waiting. */
+/** Clients send one request after the other. A connection that sends very many at once would delay all others. */
 const PIPELINED_MAX = 4;
-/** A connection with this many further requests is read no more. Its client may lose the answers then. No SDK sends so many at once. */
+/** A connection with this many further requests is read no more. Its client may then lose the answers. No SDK sends so many at once. */
 const FLOOD = 64;
 
 /**
- * Serves requests. A connection that has too many at once is closed after these, and its later requests are neither served nor
+ * Serves requests. A connection with too many at once is closed after the served ones, and its later requests are neither served nor
  * counted (RFC 9112 §9.3.2: a client may send them again).
  */
 export const boundPipelining = (serve: RequestListener): BoundListener => {
-  /** For each connection: how many of its requests are being served, and how many came after these and are ignored. */
+  /** For each connection: how many of its requests are being served, and how many later ones are ignored. */
   const pipelined = new WeakMap<object, { serving: number; ignored: number; isClosing: boolean }>();
   const listener: RequestListener = (incoming, outgoing) => {
     const { socket } = incoming;
@@ -37,7 +37,7 @@ export type BoundListener = {
   readonly isServing: (socket: object) => boolean;
 };
 
-/** When a connection closes, Node makes an error for each of its requests. Thousands of stacks would take a tenth of a second. */
+/** When a connection closes, Node creates an error for each of its requests. Thousands of stack traces would take a tenth of a second. */
 function abortCheaply(socket: Socket): void {
   const { stackTraceLimit } = Error;
   socket.prependOnceListener('close', () => {

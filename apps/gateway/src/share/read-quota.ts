@@ -3,21 +3,21 @@ import type { Modesty, Refusal, Scan, scanJson } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 
 /**
- * How much a gateway reads and plans for one URL, and for all URLs of one session. Refused calls draw on it, too, because
- * they cost no use: otherwise one URL could keep a gateway busy for nothing.
+ * How much a gateway reads and plans for one URL, and for all URLs of one session. Refused calls draw on it too, because they cost no use.
+ * Otherwise one URL could keep a gateway busy for free.
  */
 export type ReadQuota = {
   /** Returns 0, or in how many ms the URL may send a body again. */
   readonly waitMs: (grant: QuotaOwner) => number;
-  /** Takes the work of one body. It may take more than is left, because the work is known only once the body is there. */
+  /** Charges the work of one body to the quota. It may exceed what is left, because the work is known only after the body has arrived. */
   readonly take: (grant: QuotaOwner, work: number) => void;
 };
 
 export type QuotaOwner = { readonly id: string; readonly sessionId: string };
 
 /**
- * Refuses a request before anything else is done for it when its URL, or the URL's session, has sent too much already.
- * @param grant of its token, if a key of this gateway has signed it. A request without one has no quota.
+ * Refuses a request before any other work if its URL, or the URL's session, has already sent too much.
+ * @param grant of its token, if a key of this gateway has signed the token. A request without a grant has no quota.
  */
 export function checkQuota(quota: ReadQuota, grant: QuotaOwner | undefined): Refusal | undefined {
   const waitMs = grant ? quota.waitMs(grant) : 0;
@@ -28,10 +28,11 @@ export function checkQuota(quota: ReadQuota, grant: QuotaOwner | undefined): Ref
 }
 
 /**
- * Takes the work of reading a body from its URL's quota.
- * @param scan looks through a body within bounds
- * @param mostBytes of a body that may be read at once
- * @returns what it found if the body takes less than 10 ms, so that it is read at once; else a worker reads it
+ * Charges the work of reading a body to its URL's quota.
+ * @param scan scans a body within bounds
+ * @param mostBytes of a body that may be read on the event loop
+ * @returns the result of the scan if the body takes less than 10 ms and can be read on the event loop; otherwise a
+ * worker reads it
  */
 export function takeWork(
   quota: ReadQuota,
@@ -50,7 +51,7 @@ type Scanned = ReturnType<typeof scanJson>;
 
 /**
  * Whether a body takes less than 10 ms to read and plan. Text beyond ASCII may have to be normalised, which takes ten times as long. Its
- * words are counted only where they decide, because that takes as long as a third of the scan.
+ * words are counted only if the result depends on them, because counting takes a third of the scan's time.
  */
 function isLittle(body: Buffer, { parts, members }: Scan): boolean {
   const leftUs = LITTLE_US - body.length * BYTE_US - parts * PART_US - members.length * MEMBER_US;
@@ -60,12 +61,12 @@ function isLittle(body: Buffer, { parts, members }: Scan): boolean {
 
 const BYTE_US = 0.008;
 const PART_US = 1;
-/** A member at the top is compared with the names of settings, in each spelling. */
+/** A top-level member is compared with the names of settings, in each spelling. */
 const MEMBER_US = 10;
 const WORD_US = 0.36;
 const LITTLE_US = 10_000;
 
-/** About how many of the body's words of four bytes have a character beyond ASCII. */
+/** The approximate number of the body's four-byte words that contain a non-ASCII character. */
 function wordsBeyondAscii({ buffer, byteOffset, length }: Buffer): number {
   const from = Math.ceil(byteOffset / 4);
   const words = new Uint32Array(buffer, from * 4, Math.max(0, Math.floor((byteOffset + length) / 4) - from));
@@ -74,19 +75,19 @@ function wordsBeyondAscii({ buffer, byteOffset, length }: Buffer): number {
   return count;
 }
 
-/** Takes the work of a refusal. Where nothing is left, it is the quota's own, and the wait does not grow. */
+/** Charges the work of a refusal. If nothing is left, the refusal is that of the quota itself, and the wait does not grow. */
 export function takeRefused(quota: ReadQuota, grant: QuotaOwner): void {
   if (quota.waitMs(grant) === 0) quota.take(grant, REFUSED_WORK);
 }
 
-/** Takes the work of a call that was admitted, was not sent, and got everything back: two scripts and a row of the ledger. */
+/** Charges the work of a call that was admitted, not sent, and refunded in full: two scripts and a row of the ledger. */
 export const takeUnsent = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, UNSENT_WORK);
 
-/** A larger body is looked through in its worker. */
+/** A larger body is scanned in its worker. */
 const SCANNED_BYTES = 1024 * 1024;
 const LITTLE = { depth: 200, parts: 10_000 };
 
-/** A part takes at most 2.5 µs to plan, and a byte about 20 ns. So a URL's quota is about a third of one core. */
+/** A part takes at most 2.5 µs to plan, and a byte about 20 ns. A URL's quota is therefore about a third of one core. */
 const PART_WORK = 128;
 
 /** 2,048 a second of one URL, and 8,192 at once. */
@@ -95,13 +96,13 @@ const REFUSED_WORK = 8 * 1024;
 const UNSENT_WORK = 64 * 1024;
 
 const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
-/** How many ms of one URL's quota some work takes. */
+/** How many ms of a URL's quota a piece of work takes. */
 export const msOfWork = (work: number): number => (work / URL_WORK_PER_SECOND) * 1_000;
 /** Four seconds' worth at once: a burst of a few of the largest bodies. */
 const BURST_SECONDS = 4;
 /** A session may have many URLs. */
 const SESSION_TIMES = 4;
-/** URLs and sessions that are remembered. One that is forgotten starts with a full quota. */
+/** The number of remembered URLs and sessions. An evicted one starts with a full quota. */
 const REMEMBERED = 20_000;
 
 export function readQuota(now: () => number): ReadQuota {
@@ -128,7 +129,7 @@ function buckets(perSecond: number, now: () => number) {
       const known = levels.get(key);
       const atMs = now();
       const level = levelAt(known, atMs) - work;
-      // Changed in place, because each call comes here twice.
+      // Changed in place, because each call runs this code twice.
       if (!known) levels.set(key, { level, atMs });
       else {
         known.level = level;

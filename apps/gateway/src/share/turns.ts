@@ -1,17 +1,17 @@
 import type { Refusal } from '@presign/schema';
 
-/** Lets URLs take turns, so that bodies or answers of one URL without end do not delay others. All calls of a gateway share it. */
+/** Lets URLs take turns, so that endless bodies or answers of one URL do not delay others. All calls of a gateway share it. */
 export type Turns = {
   readonly of: (grantId: string) => Turn;
-  /** Refuses a call of a URL that has very many answers waiting. Holders who leave would add to them without end. */
+  /** Refuses a call of a URL with very many waiting answers. Otherwise holders who disconnect could add answers endlessly. */
   readonly check: (grantId: string) => Refusal | undefined;
 };
 
 /** How much one URL may read before other URLs get the event loop. All its calls share this. */
 export type Turn = {
-  /** Takes this many bytes from the turn. Returns whether it goes on. */
+  /** Subtracts this many bytes from the turn. Returns whether the turn continues. */
   readonly take: (bytes: number) => boolean;
-  /** Calls back in a later turn. The callback takes from it at once. */
+  /** Calls back in a later turn. The callback must subtract its bytes at once. */
   readonly next: (resume: () => void) => void;
 };
 
@@ -19,9 +19,9 @@ export type Turn = {
 const TURN_BYTES = 64 * 1024;
 /** Between two turns, other calls have the event loop for at least this long. One URL reads at most 50 MB/s. */
 const PAUSE_MS = 1;
-/** Very short events take ten times as long as other bytes, so a pause is twice as long as its turns took. */
+/** Very short events take ten times as long as other bytes, so a pause lasts twice as long as the turns before it. */
 const PAUSE_TIMES = 2;
-/** The turns of several URLs may take so long together. */
+/** The longest total time of consecutive turns of several URLs. */
 const AT_ONCE_MS = 2;
 /** Each waiting answer keeps a connection with its buffers. */
 const WAITING_MAX = 64;
@@ -35,7 +35,7 @@ export function newTurns(): Turns {
     for (const [grantId, turn] of [...begun]) {
       turn.left = Math.min(TURN_BYTES, turn.left + TURN_BYTES);
       while (turn.left > 0 && turn.waiting.length > 0) turn.waiting.shift()?.();
-      // A URL that has had a turn comes last.
+      // A URL that has had a turn goes last.
       begun.delete(grantId);
       if (turn.left < TURN_BYTES) begun.set(grantId, turn);
       if (performance.now() - beganMs > AT_ONCE_MS) break;
@@ -71,18 +71,18 @@ const OVERLOADED: Refusal = {
 };
 
 type FairQueueLimits = {
-  /** How many tasks may run at once, each of another owner. */
+  /** How many tasks may run at once, each for a different owner. */
   readonly running: number;
   readonly waiting: number;
   readonly waitingPerOwner: number;
 };
 
 /**
- * Runs tasks, a few at a time and one of each owner, so that no owner can keep the others waiting. Owners take turns: the one
- * that has just had a turn goes last. `run` returns undefined, at once, when too many tasks are waiting.
+ * Runs tasks, a few at a time and one of each owner, so that no owner can keep the others waiting. Owners take turns: the one that has just
+ * had a turn goes last. `run` returns undefined immediately if too many tasks are waiting.
  */
 export function fairQueue(most: FairQueueLimits) {
-  /** In the order of their turns. */
+  /** Owners in the order of their turns. */
   const waiting = new Map<string, (() => void)[]>();
   const running = new Set<string>();
   let count = 0;

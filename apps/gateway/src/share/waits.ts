@@ -1,7 +1,10 @@
-/** LLM calls that were sent and have no byte of an answer yet, by provider: a provider that hangs fails no call for minutes. */
+/**
+ * LLM calls that were sent and have no byte of an answer yet, by provider. Without this, a hanging provider would show no failed call for
+ * minutes.
+ */
 export type Waits = {
   readonly begin: (provider: string) => Wait;
-  /** `silentMs`: how long calls have waited without a first byte for any of them; 0 while none waits. */
+  /** `silentMs`: how long calls have been waiting since any of them got a first byte; 0 if no call waits. */
   readonly all: () => Iterable<{
     readonly provider: string;
     readonly calls: number;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { writeAnswer } from '../share/discard.ts';
 
-/** The answer to a request whose connection Node has given up, as it does for every upgrade. It is the last one there. */
+/** The answer to a request whose connection Node no longer handles, as for every upgrade. It is the last answer on that connection. */
 export function answerOn(incoming: IncomingMessage, socket: Duplex): ServerResponse {
   const outgoing = new ServerResponse(incoming);
   outgoing.shouldKeepAlive = false;
@@ -11,7 +11,7 @@ export function answerOn(incoming: IncomingMessage, socket: Duplex): ServerRespo
   outgoing.once('finish', () => {
     outgoing.detachSocket(socket as Socket);
     socket.end();
-    // Destroys the socket after LINGER_MS, or a client that never stops sending would keep it open.
+    // Destroys the socket after LINGER_MS. Otherwise a client that never stops sending would keep it open.
     socket.resume();
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   });

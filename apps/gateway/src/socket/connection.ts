@@ -36,7 +36,7 @@ export class Connection implements Taker {
   #ready: Promise<void> | undefined;
   #setReady = () => {};
   #inOrder: Promise<unknown> = NOW;
-  /** Events and turns that are not begun yet. */
+  /** Events and turns that have not started yet. */
   #inLine = 0;
   #count = 0;
   #closedSides = 0;
@@ -64,7 +64,7 @@ export class Connection implements Taker {
     if (deps.closing.aborted) this.stop();
   }
 
-  /** How many turns were begun. */
+  /** The number of started turns. */
   get turns(): number {
     return this.#count;
   }
@@ -92,7 +92,7 @@ export class Connection implements Taker {
     this.#closeIfIdle();
   }
 
-  /** Ends it so because the gateway stops. */
+  /** Ends it as soon as no turn runs, because the gateway stops. */
   stop(): void {
     this.endWith({ code: 1001, refusal: STOPPING });
   }
@@ -106,7 +106,7 @@ export class Connection implements Taker {
     this.endWith(end);
   };
 
-  /** Refuses a message from where an error would reach nothing of this socket. */
+  /** Refuses a message outside of the socket's own error handling. */
   #refuseSafely(refusal: Refusal, label: () => string): void {
     try {
       if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(refusal, label());
@@ -148,7 +148,7 @@ export class Connection implements Taker {
   /** Takes a message of the holder. The next one waits for it. */
   take(frame: Buffer, isBinary: boolean): Promise<void> {
     const taking = this.#takeInOrder(frame, isBinary).catch((error: Error) => this.#failedHere(error));
-    // A gateway that stops waits for an admission.
+    // A stopping gateway waits for a running admission.
     this.#deps.underWay.track(taking);
     return taking;
   }
@@ -164,7 +164,7 @@ export class Connection implements Taker {
     return dialect.isPlain?.(frame) === true;
   }
 
-  /** Events of the holder and turns that are due are begun one after another, so that a lane never gets two turns. */
+  /** Events of the holder and due turns are started one after another, so that a lane never gets two turns. */
   #oneByOne(work: () => Promise<void>): Promise<void> {
     this.#inLine++;
     const after = this.#inOrder.then(work).finally(() => this.#inLine--);
@@ -181,7 +181,7 @@ export class Connection implements Taker {
     if (this.#own.upstream.readyState === WebSocket.OPEN) await this.#flow.toUpstream(asked.frame);
   }
 
-  /** Begins the turn that is due, if one is. */
+  /** Starts the due turn, if there is one. */
   #beginDue(): void {
     const { dialect } = this.#own;
     if (!dialect.due || this.#isOver) return;
@@ -218,7 +218,7 @@ export class Connection implements Taker {
     return tooMany(this.#turns.size);
   }
 
-  /** Refuses an event of which no turn was made. It is a refused call of its URL. */
+  /** Refuses an event that did not become a turn. It counts as a refused call of its URL. */
   #refuseUnread(refusal: Refusal, label: string): void {
     const { policy } = this.#own;
     this.#refused(refusal, reportRefused(this.#deps, this.#of, policy, refusal), label);
@@ -237,7 +237,7 @@ export class Connection implements Taker {
   /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
   hear(frame: Buffer): void {
     const running = this.#running();
-    // It answers an event that cost no use, which may be much shorter than its answer.
+    // It answers an event that cost no use. The answer may be much longer than the event.
     if (running.length === 0 || !isOfResponse(frame)) this.#flow.draw('upstream', frame.length);
     const heard = this.#own.dialect.hear(frame, running);
     const shown = 'shown' in heard && heard.shown ? heard.shown : frame;
@@ -248,7 +248,7 @@ export class Connection implements Taker {
       this.#act(heard);
       return;
     }
-    // Its bill is not known, so nothing more is sent.
+    // Its bill is unknown, so nothing more is sent.
     if (heard.is === 'failed') {
       this.#end ??= UNKNOWN_ERROR;
       this.#strays.turnOver(ending.turn);
@@ -271,7 +271,7 @@ export class Connection implements Taker {
     else if (heard.is === 'lawless') this.#stopLawless(heard.why, heard.unasked);
   }
 
-  /** Stops an API that does what nothing has admitted. */
+  /** Stops an API that starts work without admission. */
   #stopLawless(why: string, unasked?: Unasked): void {
     if (unasked && !this.#strays.isNew(unasked)) return;
     if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.#count, this.#own.dialect));
@@ -282,14 +282,14 @@ export class Connection implements Taker {
     this.#holderMaySend();
   }
 
-  /** An error that is about no one turn leaves it open what is billed. */
+  /** An error that belongs to no single turn leaves the bill unclear. */
   #breakAll(): void {
     const running = this.#running();
     if (running.length > 0) this.#end ??= UNKNOWN_ERROR;
     for (const turn of running) this.#track(this.#break(turn, 'failure').then(() => this.#closeIfIdle()));
   }
 
-  /** A fault of this gateway. Each turn under way is charged its hold. */
+  /** A fault of this gateway. Each running turn is charged its hold. */
   #failedHere(error: Error): void {
     // Only the error's name is logged: a message may quote a secret.
     this.#deps.log.error({ connection: this.#own.requestId, error: error.name }, 'a socket was cut');
@@ -308,7 +308,7 @@ export class Connection implements Taker {
     if (refusal) this.#say(refusal, turn.requestId, turn.label);
   }
 
-  /** The upstream stays for the turns under way, whose usage it states at their end. */
+  /** The upstream stays open for the running turns, because it states their usage at their end. */
   #left(code: number): void {
     this.#holderLeft = true;
     this.#deadlines.left();
@@ -332,7 +332,7 @@ export class Connection implements Taker {
     else if (this.#holderLeft) closeWith(this.#own.upstream, 1000);
   }
 
-  /** Closes both sides. The holder's gets what was written to it before. */
+  /** Closes both sides. The holder's side first gets the bytes that were already written. */
   #close(): void {
     const { holder, upstream } = this.#own;
     if (this.#end) closeWith(holder, this.#end.code, this.#end.refusal.code);

@@ -1,10 +1,11 @@
 /**
  * - `timeout`: the longest time of a socket is over. `expired`: its URL has expired.
- * - `unset`: the upstream has not set its session. `left`: the turn under way of a holder who has left takes too long.
+ * - `unset`: the upstream has not set its session. `left`: the holder has disconnected, and its running turn takes too
+ *   long.
  */
 export type Deadline = 'timeout' | 'left' | 'expired' | 'unset';
 
-/** How long the turn under way of a holder who has left may take. Its usage is known at its end only. */
+/** How long a running turn may take after its holder has disconnected. Its usage is known only at its end. */
 const UNHEARD_MS = 60_000;
 /** How long an upstream has to set a session. */
 const OPENING_MS = 30_000;
@@ -13,7 +14,7 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 
 type Times = { readonly now: () => number; readonly upstreamTimeoutMs: number };
 
-/** The ends of a socket that come by themselves. It has one timer for all of them, because an idle socket is little else. */
+/** The deadlines of a socket. One timer serves all of them, because an idle socket should take little memory. */
 export class Deadlines {
   readonly #times: Times;
   readonly #tokenEndsMs: number;
@@ -38,13 +39,13 @@ export class Deadlines {
     this.#isOpening = false;
   }
 
-  /** The end of its URL was moved. An end after that of its token is for another URL. */
+  /** The expiry of its URL was changed. An expiry after its token's end belongs to another URL. */
   moved(endsMs: number): void {
     this.#expiresAtMs = Math.min(endsMs, this.#tokenEndsMs);
     this.#waitAgain();
   }
 
-  /** The holder has left. */
+  /** The holder has disconnected. */
   left(): void {
     this.#leftAt = performance.now();
     this.#waitAgain();

@@ -6,50 +6,50 @@ import { type End, NO_ROOM } from './dialects/end.ts';
 import { watchExcess } from './framing.ts';
 import { Unfinished } from './unfinished.ts';
 
-/** So many bytes may wait for a peer before the other one is paused. */
+/** The most bytes that may wait for a peer before the other side is paused. */
 const HIGH_BYTES = 256 * 1024;
 /** The longest head of a frame (RFC 6455 §5.2). */
 const HEAD_BYTES = 14;
-/** Answers to pings, and events that pass at once, wait for a peer that reads. */
+/** Answers to pings, and events on the fast path, wait for a peer that reads. */
 const SMALL_BYTES = 16 * 1024;
-/** The cost of a control frame, and of a message in addition to its bytes: one URL may send 2,048 of them a second. */
+/** The cost of a control frame, and of a message in addition to its bytes. One URL may send 2,048 of either a second. */
 const FRAME_WORK = 8 * 1024;
-/** A socket that owes more has no answers to its pings. One read may hold ten thousand of them. */
+/** A socket with a larger debt gets no answers to its pings. One read may contain ten thousand pings. */
 const ANSWERED_WORK = 32 * FRAME_WORK;
-/** A peer that has answered nothing for so many beats is gone. */
+/** A peer that has not answered for this many heartbeats counts as gone. */
 const MISSED_MAX = 2;
-/** Events that pass at once before others get the event loop: one read may hold a thousand of them. */
+/** The most fast-path events before other work gets the event loop. One read may contain a thousand. */
 const MOST_AT_ONCE = 32;
 
 const SIDES = ['holder', 'upstream'] as const;
 type Side = (typeof SIDES)[number];
 type Sides = Readonly<Record<Side, WebSocket>>;
 
-/** The one that takes the messages of a socket. */
+/** The receiver of a socket's messages. */
 export type Taker = {
   /** Takes a message of the holder. The next one waits for it. */
   readonly take: (frame: Buffer, isBinary: boolean) => Promise<void>;
-  /** Whether a message of the holder is sent on as it is, at once. */
+  /** Whether a message of the holder is forwarded unchanged and at once. */
   readonly passes: (frame: Buffer) => boolean;
   /** Takes a message of the upstream. */
   readonly hear: (frame: Buffer) => void;
   /** Refuses a message of the holder, which is dropped. */
   readonly refuse: (refusal: Refusal, frame: Buffer) => void;
-  /** A message of the holder is not read to its end. */
+  /** Called when a message of the holder cannot be read to its end. */
   readonly unread: (end: End) => void;
 };
 
 type FlowDeps = { readonly readQuota: ReadQuota; readonly bodyMemory: BodyMemory };
 
 /**
- * The messages of a socket: one of the holder at a time, in order; those of the upstream as fast as the holder reads.
+ * Passes the messages of a socket: the holder's one at a time and in order, and the upstream's as fast as the holder reads.
  *
- * Its rule: a side is read unless something keeps it waiting, and `#readOn` alone resumes it. The holder waits for the message under way, for
- * the read quota, and for good where there is no memory for its message. The upstream waits for a holder that does not read, and for the quota
- * where its events draw on it. A paused side adds at most the rest of one read. Its pings and pongs beyond the quota are debt of this socket,
- * not of its URL, so a flood pauses the socket that it comes by. After the gateway's close frame, messages are dropped unread, and count alike.
+ * A side is read unless something makes it wait, and only `#readOn` resumes it. The holder waits for its message in progress and for the
+ * read quota. It waits forever if there is no memory for its message. The upstream waits for a holder that does not read, and for the quota
+ * if its events draw on it. A paused side adds at most the rest of one read. Pings and pongs beyond the quota are a debt of this socket and
+ * not of its URL, so a flood pauses its own socket. After the gateway's close frame, messages are dropped unread and count in the same way.
  *
- * It makes nothing ahead of time that an idle socket does not need: a gateway has thousands of them.
+ * It creates nothing that an idle socket does not need, because a gateway has thousands of them.
  */
 export class Flow {
   readonly #deps: FlowDeps;
@@ -62,11 +62,11 @@ export class Flow {
   readonly #buffered = { holder: 0, upstream: 0 };
   #atOnce = 0;
   #isFull = false;
-  /** Neither a message of the holder nor an event that draws on the quota is read before it is over. */
+  /** Until this wait is over, no message of the holder and no event that draws on the quota is read. */
   #wait: NodeJS.Timeout | undefined;
-  /** Work beyond the quota, which this socket waits for in addition. */
+  /** Work beyond the quota, for which this socket waits additionally. */
   #owed = 0;
-  /** Goes on with the messages that wait. */
+  /** Continues with the waiting messages. */
   #goOn: (() => void) | undefined;
 
   constructor(deps: FlowDeps, owner: QuotaOwner, { holder, upstream }: Sides, taker: Taker) {
@@ -92,7 +92,7 @@ export class Flow {
     });
   }
 
-  /** Sends to the holder. While it does not read, the upstream is paused. */
+  /** Sends to the holder. While the holder does not read, the upstream is paused. */
   toHolder(frame: Buffer): void {
     const { holder, upstream } = this.#sides;
     if (holder.readyState !== WebSocket.OPEN) return;
@@ -107,32 +107,33 @@ export class Flow {
   }
 
   /**
-   * Takes work of a side that costs no use from the read quota. Where it is spent, that side is read as slowly as it says. The holder is in any
-   * case, because its events may be what the upstream answers.
+   * Charges free work of a side to the read quota. If the quota is used up, that side is read at the pace of the quota. The holder always
+   * is, because the upstream may be answering the holder's events.
    */
   draw(side: Side, work: number): void {
     this.#deps.readQuota.take(this.#owner, work);
     this.#slowDown(side);
   }
 
-  /** Takes nothing more of a holder who has left. */
+  /** Accepts nothing more from a holder who has disconnected. */
   drop(): void {
     if (this.#waiting) this.#waiting.length = 0;
     this.#unfinished.release();
     this.stop();
   }
 
-  /** Asks both sides whether they are there. A side that has not answered before is ended. */
+  /** Pings both sides. A side that has not answered the last ping is ended. */
   beat(): void {
     this.#readOn();
     for (const side of SIDES) {
       const socket = this.#sides[side];
       const waiting = socket.bufferedAmount;
-      // It is there while it reads. While it is not read, it cannot answer, unless it has bytes to read first.
+      // A side that reads counts as alive. A side that is not being read cannot answer, unless it first has bytes to
+      // read.
       if (waiting !== this.#buffered[side] || (socket.isPaused && waiting === 0)) this.#missed[side] = 0;
       if (this.#missed[side]++ >= MISSED_MAX) socket.terminate();
       else if (socket.readyState === WebSocket.OPEN) socket.ping();
-      // A ping that waits, too, is no sign of a peer that reads.
+      // A ping that waits as well does not show that the peer reads.
       this.#buffered[side] = socket.bufferedAmount;
     }
   }
@@ -151,7 +152,7 @@ export class Flow {
     this.#taker.unread({ code: 1013, refusal: NO_ROOM });
   }
 
-  /** Resumes each side that nothing keeps waiting. */
+  /** Resumes each side that has nothing to wait for. */
   #readOn(): void {
     if (this.#wait) return;
     const { holder, upstream } = this.#sides;
@@ -160,7 +161,7 @@ export class Flow {
     if (upstream.isPaused && !isSlow) upstream.resume();
   }
 
-  /** Pauses a side, and the holder, while the quota is spent. */
+  /** Pauses a side, and always the holder, while the quota is used up. */
   #slowDown(side: Side): void {
     const ms = this.#wait ? 0 : this.#deps.readQuota.waitMs(this.#owner);
     if (ms > 0) this.#wait = setTimeout(() => this.#waited(), ms);
@@ -196,7 +197,7 @@ export class Flow {
     else void this.#takeAll({ frame, isBinary });
   }
 
-  /** Whether nothing waits before a message, and it would not wait either. */
+  /** Whether no message waits, and this message would not wait either. */
   #isClear({ length }: Buffer): boolean {
     if (this.#waiting || this.#wait || length > SMALL_BYTES || this.#atOnce >= MOST_AT_ONCE) return false;
     return this.#sides.upstream.bufferedAmount === 0;
@@ -208,7 +209,7 @@ export class Flow {
     for (;;) {
       const next = this.#waiting.shift();
       if (!next) break;
-      // Its bytes are looked through once before they are planned, whether they pass or not.
+      // Its bytes are scanned once before planning, whether they pass or not.
       this.#deps.readQuota.take(this.#owner, FRAME_WORK + next.frame.length);
       await this.#takeInRoom(next.frame, next.isBinary);
       await this.#rest();
@@ -218,7 +219,7 @@ export class Flow {
     this.#readOn();
   }
 
-  /** A message takes memory of bodies until the upstream has it, or it is refused. */
+  /** A message uses the memory for bodies until the upstream has it, or it is refused. */
   async #takeInRoom(frame: Buffer, isBinary: boolean): Promise<void> {
     const memory = this.#deps.bodyMemory.newReservation();
     memory.belongsTo(this.#owner.id);
@@ -230,7 +231,7 @@ export class Flow {
     }
   }
 
-  /** Waits until the URL may send again, and lets others have the event loop: one read may hold thousands of messages. */
+  /** Waits until the URL may send again, and yields the event loop, because one read may contain thousands of messages. */
   #rest(): Promise<void> {
     if (this.#sides.holder.readyState !== WebSocket.CLOSED) this.#slowDown('holder');
     return new Promise((resolve) => {
@@ -246,7 +247,7 @@ export class Flow {
     if (socket.bufferedAmount < SMALL_BYTES) socket.pong(data);
   }
 
-  /** Work beyond the quota is no debt of the URL: one read of pings would keep all of its sockets waiting for seconds. */
+  /** Work beyond the quota is not a debt of the URL. Otherwise one read of pings would delay all of its sockets for seconds. */
   #heardUnpaid(side: Side, work: number): void {
     this.#missed[side] = 0;
     const { readQuota } = this.#deps;

@@ -5,11 +5,11 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { tooLarge } from '../http/body.ts';
 import type { End } from './dialects/end.ts';
 
-/** A message may come in so many frames. Each one is kept with its overhead until the last has come. */
+/** The most frames of a message. Each frame is stored with its overhead until the last has arrived. */
 const MOST_FRAGMENTS = 256;
 /**
- * A message that takes more reads than this to arrive comes in very small pieces. Each of them takes a kilobyte of memory until the message is
- * whole, so a holder, who is a stranger, has fewer: 1 MB in segments of 536 bytes, the least that every network carries.
+ * The most reads of a message. Beyond it the message arrives in very small chunks, and each takes a kilobyte of memory until the message is
+ * complete. A holder is untrusted and has fewer: 1 MB in segments of 536 bytes, the size that every network supports.
  */
 const MOST_CHUNKS = { holder: 2_048, upstream: 64 * 1024 };
 /** How long a peer has to answer a close before its connection ends. */
@@ -44,15 +44,15 @@ type Accepting = {
   readonly incoming: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
-  /** Lines of the answer's head. */
+  /** The header lines of the answer. */
   readonly headers: readonly string[];
   /** The subprotocol. Undefined: none. */
   readonly protocol: string | undefined;
 };
 
 /**
- * Accepts a holder's handshake, without compression: a frame of a few bytes could grow without end.
- * @returns undefined where the handshake is malformed, which is answered
+ * Accepts a holder's handshake, without compression, because a frame of a few bytes could expand endlessly.
+ * @returns undefined for a malformed handshake, which is then answered
  */
 export function acceptHolder(
   { incoming, socket, head, headers, protocol }: Accepting,
@@ -73,7 +73,7 @@ export function acceptHolder(
   return accepted;
 }
 
-/** A browser can send a key in no other place than a subprotocol. */
+/** A browser can send a key only in a subprotocol. */
 const KEY_BEARING = /^openai-(?:insecure-api-key|organization|project)\./i;
 
 /** The subprotocols that a handshake offers, without keys. */
@@ -83,7 +83,7 @@ export const offeredProtocols = ({ headers }: IncomingMessage): string[] =>
     .map((each) => each.trim())
     .filter((each) => each !== '' && !KEY_BEARING.test(each));
 
-/** The part of `ws` that its own client is made of: the handshake is ours, because connections have one way out. */
+/** The client part of `ws`. The gateway does the handshake itself, because all outbound connections use one path. */
 type Unopened = WebSocket & {
   _isServer: boolean;
   setSocket: (socket: Duplex, head: Buffer, options: object) => void;
@@ -102,7 +102,7 @@ export function openClient(socket: Duplex, maxPayload: number): WebSocket {
   return client;
 }
 
-/** The part of `ws` that keeps a message until it is whole. */
+/** The part of `ws` that stores a message until it is complete. */
 type Receiving = {
   readonly _socket: Duplex;
   readonly _receiver: Writable & {
@@ -114,21 +114,21 @@ type Receiving = {
   };
 };
 
-/** Calls `came` with the bytes of each chunk, and with whether `ws` keeps something of a message that is not whole yet. */
+/** Calls `came` with the bytes of each chunk, and with whether `ws` still stores part of an incomplete message. */
 export function watchChunks(socket: WebSocket, came: (bytes: number, keeps: boolean) => void): void {
   const { _socket: bytes, _receiver: receiver } = socket as unknown as Receiving;
-  // `ws` has its own listener before this one, so it has taken the chunk already. After an error it takes none, and reads on.
+  // The listener of `ws` runs before this one, so `ws` already has the chunk. After an error it ignores chunks and keeps reading.
   bytes.on('data', (chunk: Buffer) =>
     came(chunk.length, !receiver._errored && (receiver._bufferedBytes > 0 || receiver._fragments.length > 0)),
   );
-  // By itself it would keep the chunks until the socket has closed.
+  // Otherwise it would keep the chunks until the socket has closed.
   receiver.once('error', () => {
     receiver._buffers = [];
     receiver._fragments = [];
   });
 }
 
-/** Why `ws` closes a socket in the middle of a message that is well formed so far, by its own codes. */
+/** The codes with which `ws` closes a socket in the middle of a message that is well-formed so far. */
 const EXCESS: Readonly<Record<string, 'bytes' | 'parts'>> = {
   WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 'bytes',
   WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 'bytes',
@@ -136,8 +136,8 @@ const EXCESS: Readonly<Record<string, 'bytes' | 'parts'>> = {
 };
 
 /**
- * Calls `tell` before `ws` closes a socket for a message of too many bytes or parts, so that something can be sent first. Frames that
- * cannot be read end their socket without it.
+ * Calls `tell` before `ws` closes a socket for a message of too many bytes or parts, so that an error can be sent first. Unreadable frames
+ * end their socket without this call.
  */
 export function watchExcess(socket: WebSocket, tell: (end: End) => void): void {
   const { _receiver: receiver } = socket as unknown as Receiving;
@@ -158,7 +158,7 @@ export const sendable = (code: number): boolean =>
   (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1005 && code !== 1006) ||
   (code >= 3000 && code <= 4999);
 
-/** A close frame has room for 123 bytes of its reason. */
+/** A close frame has room for a reason of 123 bytes. */
 const REASON_MAX_BYTES = 123;
 
 /** Closes a socket. */

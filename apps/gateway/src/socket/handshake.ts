@@ -31,26 +31,26 @@ import { planTurn, type SocketOf } from './turn.ts';
 /** Serves a handshake on the URL of a call, and the socket until its end. */
 export type ServeSocket = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
 
-/** A handshake, and what its URL says. */
+/** A handshake, and its parsed URL. */
 type Asking = {
   readonly requestId: string;
   readonly report: CallReport;
   readonly incoming: IncomingMessage;
   readonly url: CallUrl;
   readonly verified: Verified<LlmGrant>;
-  /** It is a socket already, so it gets no HTTP answer. */
+  /** The connection is already a socket, so it gets no HTTP answer. */
   isAccepted: boolean;
 };
 
-/** A handshake that may be sent on. */
+/** A handshake that may be forwarded. */
 type Allowed = {
   readonly grant: LlmGrant;
   readonly protocol: Protocol;
   readonly policy: Policy;
   readonly credentialVersion: number;
-  /** Frees what the connection takes. */
+  /** Frees the connection's place and memory. */
   readonly leave: () => void;
-  /** Before the lease of its place began. Undefined: it takes none. */
+  /** A time before the lease of its place began. Undefined: it takes no place. */
   readonly placedMs: number | undefined;
 };
 
@@ -88,7 +88,7 @@ export function socketCall(deps: LlmDeps): ServeSocket {
 /** A socket that runs until its end. */
 type Kept = { readonly connection: Connection; readonly allowed: Allowed };
 
-/** @returns 'gone' where the holder has left meanwhile */
+/** @returns 'gone' if the holder has disconnected meanwhile */
 async function serve(
   deps: LlmDeps,
   asking: Asking,
@@ -129,14 +129,14 @@ function connect(
     return undefined;
   }
   const upstream = openClient(opened.socket, bounds.upstreamMessageBytes);
-  // The request itself, whose URL has the token, is not kept.
+  // The request itself is not kept, because its URL contains the token.
   const asked = { headers: incoming.headers, socket: incoming.socket };
   const of = { connectionId: requestId, incoming: asked, grant, target, credentialVersion };
   const { secrets } = opened;
   return new Connection(deps, { requestId, of, policy, secrets, dialect, holder, upstream });
 }
 
-/** Guards a socket, and reports it at its end. An idle one keeps no function that waits for it. */
+/** Guards a socket, and reports it at its end. An idle socket keeps no waiting function alive. */
 function keep(
   deps: LlmDeps,
   report: CallReport,
@@ -154,7 +154,7 @@ function keep(
     remove();
     unguard?.();
     leave();
-    // The time of an open socket is that of its holder, as a body's is.
+    // The time of an open socket counts as its holder's time, like the time of a body.
     report.bodyMs = performance.now() - openedAt;
     report.turns = connection.turns;
     deps.report(report, undefined, 101);
@@ -162,7 +162,7 @@ function keep(
   deps.underWay.track(over);
 }
 
-/** Judges a handshake as the calls on the path are judged, whose method it stands for. */
+/** Judges a handshake like a call on the path with the method of such calls. */
 async function judge(
   deps: LlmDeps,
   { requestId, report, incoming, url, verified }: Asking,
@@ -171,7 +171,7 @@ async function judge(
   if (spent) return { refusal: spent };
   if ('refusal' in verified) return { refusal: verified.refusal };
   const { grant } = verified;
-  // It costs no use, and takes two scripts and a connection to the provider.
+  // A handshake costs no use, but takes two scripts and a connection to the provider.
   takeUnsent(deps.readQuota, grant);
   report.provider = grant.provider.id;
   const matched = match(grant, 'POST', url.path, url.query);
@@ -226,10 +226,7 @@ const NO_SOCKET: Refusal = {
   message: 'This path has no socket here. Send the call as a POST.',
 };
 
-/**
- * Refuses a URL that no turn could use now. Takes the place of the connection among the calls under way, if they are limited: its turns
- * take none.
- */
+/** Refuses a URL that no turn could use now. Under `concurrent_calls`, the connection takes a place, and its turns take none. */
 async function takePlace(
   deps: LlmDeps,
   requestId: string,
@@ -292,7 +289,7 @@ const BLOCKED: Refusal = {
   message: "The provider's address is not public, and this gateway calls only public addresses.",
 };
 
-/** The holder's headers without those of the body, and of the handshake, which are the gateway's own. */
+/** The holder's headers, without headers of the body and without headers of the handshake, which the gateway sets itself. */
 function headersToSend(
   { rawHeaders }: IncomingMessage,
   { provider }: LlmGrant,
@@ -305,7 +302,7 @@ function headersToSend(
 
 const OF_BODIES: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
 
-/** The lines of an upstream's headers that a holder gets. */
+/** The header lines of an upstream that a holder gets. */
 function passed(
   headers: Opened extends never ? never : Extract<Opened, { is: 'open' }>['headers'],
   { provider }: LlmGrant,
@@ -316,7 +313,7 @@ function passed(
   );
 }
 
-/** The answer of a provider that refused the handshake, as answers to calls are passed on. */
+/** The answer of a provider that refused the handshake, filtered like answers to calls. */
 function answerOf(
   { status, headers, body }: Extract<Opened, { is: 'answered' }>,
   secrets: Secrets,

@@ -4,7 +4,7 @@ import type { Turn } from './turn.ts';
 /** A turn that an event has ended. `over` resolves once it is settled. */
 type Ending = { readonly turn: Turn; readonly over: Promise<unknown> };
 
-/** Notes an event for its turn. Returns the turn that it ends. */
+/** Records an event for its turn. Returns the turn that the event ends. */
 export function noteHeard(heard: Heard<Turn>, frame: Buffer): Ending | undefined {
   switch (heard.is) {
     case 'created':

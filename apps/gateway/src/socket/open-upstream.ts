@@ -12,9 +12,9 @@ export type Handshake = {
   readonly origin: string;
   readonly path: string;
   readonly headers: FlatHeaders;
-  /** The subprotocols that are offered. */
+  /** The offered subprotocols. */
   readonly protocols: readonly string[];
-  /** Names the upstream in the memory of those that refuse connections. */
+  /** Identifies the upstream among the hosts that refuse connections. */
   readonly host: string;
 };
 
@@ -25,7 +25,7 @@ export type Opened =
       readonly headers: IncomingHttpHeaders;
       readonly protocol: string | undefined;
     }
-  /** It answered as a server without sockets does. `body`: its beginning. */
+  /** It answered like a server without sockets. `body`: the beginning of the answer. */
   | {
       readonly is: 'answered';
       readonly status: number;
@@ -36,12 +36,12 @@ export type Opened =
 
 /** How long an upstream has to answer. */
 const HANDSHAKE_MS = 30_000;
-/** So much of a refusal is passed on. */
+/** This many bytes of a refusal are passed to the holder. */
 const REFUSAL_MAX_BYTES = 64 * 1024;
 /** RFC 6455 §1.3. */
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
-/** Opens a socket at an upstream, on the one way out: its guard, its TLS and its proxy. */
+/** Opens a socket at an upstream through the common outbound path, with its guard, TLS and proxy. */
 export function openUpstream(
   { dispatcher, hosts }: { readonly dispatcher: Dispatcher; readonly hosts: Hosts },
   { origin, path, headers, protocols, host }: Handshake,

@@ -13,9 +13,9 @@ import { responsesDialect } from './dialects/responses.ts';
 /** The language of a socket, and its handshake. */
 export type Protocol = {
   readonly dialect: SocketDialect;
-  /** As its turns are planned. */
+  /** The endpoint with which its turns are planned. */
   readonly target: Target;
-  /** The query of the handshake that is sent. */
+  /** The query of the forwarded handshake. */
   readonly query: string;
 };
 
@@ -59,7 +59,7 @@ export function protocolOf(
     maxBodyBytes,
   });
   if ('refusal' in dialect) return dialect;
-  // A turn has its model in its body.
+  // A turn names its model in its body.
   return { dialect, target: { path, query: '' }, query: `?model=${encodeURIComponent(model)}` };
 }
 

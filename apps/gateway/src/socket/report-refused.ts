@@ -5,7 +5,7 @@ import type { Policy } from '../grant/policy.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { SocketOf } from './turn.ts';
 
-/** Reports a refused event of which no turn was made, as a refused call of its URL. @returns its request id */
+/** Reports a refused event that did not become a turn as a refused call of its URL. @returns its request id */
 export function reportRefused(
   deps: Pick<LlmDeps, 'report'>,
   { grant, incoming, connectionId }: SocketOf,

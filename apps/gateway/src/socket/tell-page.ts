@@ -10,7 +10,7 @@ import { realtimeError } from './dialects/realtime.ts';
 import { responsesDialect } from './dialects/responses.ts';
 import { acceptHolder, closeWith, offeredProtocols } from './framing.ts';
 
-/** A handshake that was refused, of a URL that a key of this gateway has signed. */
+/** A refused handshake of a URL that a key of this gateway has signed. */
 type Refusing = {
   readonly requestId: string;
   readonly incoming: IncomingMessage;
@@ -20,14 +20,15 @@ type Refusing = {
   readonly path: string;
 };
 
-/** A page may have sent so many frames before it reads that it was refused. A longer message ends what is read. */
+/** A page may have sent this many frames before it reads the refusal. A longer message ends the reading. */
 const UNREAD_MOST = 32;
 const UNREAD_BYTES = 4 * 1024;
 
 /**
- * Tells a page why its handshake was refused: scripts of a browser see neither the status nor the body of an answer. The socket is accepted,
- * gets the error event, and is closed. It draws on the quota of its URL.
- * @returns false where it is answered by HTTP: no page asks, the path has no socket, the URL has spent its quota, or too many others are open
+ * Shows a page why its handshake was refused, because browser scripts see neither the status nor the body of an HTTP answer. The socket is
+ * accepted, gets the error event, and is closed. It draws on the quota of its URL.
+ * @returns false if the refusal is sent over HTTP: the request is not from a page, the path has no socket, the URL has used up its quota,
+ * or too many others are open
  */
 export function tellPage(
   deps: Pick<LlmDeps, 'readQuota' | 'sockets'>,
@@ -69,7 +70,7 @@ export function tellPage(
 const codeFor = (refusal: Refusal): number =>
   closeCodeOf(refusal) ?? (refusal.retryAfterSeconds === undefined && !mayPass(refusal) ? 4400 : 1013);
 
-/** A provider that is away, or that says so. */
+/** A provider that is down, or that says so. */
 const mayPass = ({ code, details }: Refusal): boolean => {
   const status = Number(details?.status ?? 500);
   return code === 'upstream_unreachable' && (status >= 500 || status === 429);

@@ -46,12 +46,12 @@ export type SocketOf = {
 /** A turn that was refused before it was sent. */
 export type RefusedTurn = { readonly refusal: Refusal; readonly requestId: string };
 
-/** A turn that was admitted, and its event to send. */
+/** An admitted turn, and its event to send. */
 export type Begun = { readonly turn: Turn; readonly frame: Buffer };
 
 /**
- * Begins a turn as a call begins: load the policy, judge the body, plan, admit. It takes no place among the calls under way, because its
- * connection has one, and no memory, which its event has.
+ * Starts a turn like a call: load the policy, judge the body, plan, admit. It takes no `concurrent_calls` place, because its connection has
+ * one, and no memory, because its event has reserved it.
  * @param frameBytes of its event
  */
 export async function beginTurn(
@@ -159,7 +159,7 @@ export const KEY_ROTATED: Refusal = {
 
 type Ready = { readonly planned: Planned; readonly policy: Policy };
 
-/** Plans a turn. A limit that was taken away refuses no turn: if the remembered limits refuse it, they are loaded again. */
+/** Plans a turn. A removed limit refuses no turn, because cached limits that refuse a turn are loaded again. */
 export async function planTurn(
   deps: LlmDeps,
   { grant, target, incoming }: Pick<SocketOf, 'grant' | 'target' | 'incoming'>,
@@ -177,13 +177,13 @@ export async function planTurn(
   if (!('refusal' in first) || !(known.costLimited || known.tokenLimited)) return first;
   const policy = await withLimitsOfNow(deps, grant, known);
   if (!policy) return first;
-  // The bytes of a large body have moved to a worker.
+  // The bytes of a large body have been moved to a worker.
   return create.body.length > 0 ? planWith(policy) : { refusal: LIMITS_CHANGED };
 }
 
 const NOTHING: Metered = { rest: undefined, reported: undefined, ownError: false, error: undefined };
 
-/** A turn that was admitted. It is settled whatever happens. */
+/** An admitted turn. It is settled in any case. */
 export class Turn implements Running {
   readonly lane: string;
   readonly label: string;
@@ -193,7 +193,7 @@ export class Turn implements Running {
   readonly #call: Ending;
   readonly #tight: Tight;
   readonly #reader: StreamReader | undefined;
-  /** No other turn of its socket was under way at any time of it. */
+  /** No other turn of its socket has run at the same time. */
   isAlone = true;
   #sentAt = 0;
   #wait: ReturnType<LlmDeps['waits']['begin']> | undefined;
@@ -214,7 +214,7 @@ export class Turn implements Running {
     return this.#call.requestId;
   }
 
-  /** Whether its end is being settled, or is over. */
+  /** Whether its end is being settled, or has been settled. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -230,7 +230,7 @@ export class Turn implements Running {
     this.#deps.traces?.toUpstream(report, llmOperation(target.path, grant.provider, report.model));
   }
 
-  /** Whether an event may state what its usage is read from. */
+  /** Whether an event may contain its usage. */
   matters(frame: Buffer): boolean {
     return this.#reader?.matters?.(frame) ?? true;
   }
@@ -245,12 +245,12 @@ export class Turn implements Running {
       this.#isStatedTwice ||= statesTwice(frame);
       if (!this.#isLost) this.#reader?.event(frame.toString(), undefined);
     } catch {
-      // Usage that cannot be read is unknown.
+      // Unreadable usage is unknown.
       this.#isLost = true;
     }
   }
 
-  /** Ends a turn whose response has ended. Its usage is what it has stated. */
+  /** Ends a turn whose response has ended. Its usage is the stated one. */
   over(): Promise<Refusal | undefined> {
     let reported: Metered['reported'];
     try {
@@ -267,7 +267,7 @@ export class Turn implements Running {
     return this.#end({ is: 'complete', status }, metered);
   }
 
-  /** Ends a turn that was cut, or whose upstream has gone. */
+  /** Ends a turn that was cut, or whose upstream disconnected. */
   broken(why: Extract<Sent, { is: 'broken' }>['why']): Promise<Refusal | undefined> {
     return this.#end(this.hasBegun ? { is: 'broken', status: 200, why } : { is: 'unanswered', why }, NOTHING);
   }
@@ -293,7 +293,7 @@ export class Turn implements Running {
   }
 }
 
-/** Charges the most that a response can cost which no turn began. Where it cannot be charged, its URL ends, as after an overrun. */
+/** Charges the maximum cost of a response that no turn started. If it cannot be charged, its URL ends, as after an overrun. */
 export async function chargeUnasked(
   deps: LlmDeps,
   of: SocketOf,

@@ -4,12 +4,12 @@ import { watchChunks } from './framing.ts';
 
 /** Memory is reserved in steps of this size. */
 const STEP_BYTES = 4 * 1024;
-/** A chunk takes at most this much besides its bytes. */
+/** The most memory of a chunk in addition to its bytes. */
 const CHUNK_OVERHEAD_BYTES = 1024;
 
 /**
- * Reserves the memory of a holder's messages that are not whole yet, as that of bodies. A part of a chunk keeps the whole chunk, so all chunks
- * count that have come since the message began.
+ * Reserves body memory for incomplete messages of a holder. A part of a chunk keeps the whole chunk alive, so all chunks since the
+ * beginning of the message count.
  */
 export class Unfinished {
   readonly #bodies: BodyMemory;
@@ -20,7 +20,7 @@ export class Unfinished {
   #reserved = 0;
   #isFull = false;
 
-  /** @param full called when there is no memory. All that has come stays reserved until the socket closes. */
+  /** @param full called when there is no memory. All received bytes stay reserved until the socket closes. */
   constructor(holder: WebSocket, bodies: BodyMemory, grantId: string, full: () => void) {
     this.#bodies = bodies;
     this.#grantId = grantId;
@@ -28,7 +28,7 @@ export class Unfinished {
     watchChunks(holder, (bytes, keeps) => this.#came(bytes, keeps));
   }
 
-  /** Notes that a message is whole. Its memory is that of whole messages then. */
+  /** Records that a message is complete. Its memory then counts with complete messages. */
   whole(): void {
     this.#kept = 0;
     if (this.#reserved > 0 && !this.#isFull) this.release();

@@ -2,8 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /**
- * Serves a request as if it had asked for no upgrade (RFC 9110 §7.8: a server may ignore it). Node has given up its connection, so the server
- * reads it again. Java's HttpClient asks for `h2c` with the first request of each connection without TLS.
+ * Serves a request as if it requested no upgrade (RFC 9110 §7.8: a server may ignore it). Node no longer handles its connection, so the
+ * server reads it again. Java's HttpClient requests `h2c` with the first request of each connection without TLS.
  */
 export function serveWithoutUpgrade(
   server: Server,

@@ -13,7 +13,7 @@ const CODES: Partial<Record<Refusal['code'], number>> = {
   account_suspended: 4403,
 };
 
-/** The code with which a socket closes after a refusal. Undefined: it stays open, because another turn may pass. */
+/** The code with which a socket closes after a refusal. Undefined: it stays open, because a later turn may pass. */
 export const closeCodeOf = ({ code }: Refusal): number | undefined => CODES[code];
 
 /** The refusals of a connection, whatever its protocol. */
@@ -23,7 +23,7 @@ export const STOPPING: Refusal = {
   retryAfterSeconds: 1,
 };
 export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
-/** Turns that one socket may have under way. */
+/** The most running turns of one socket. */
 export const MOST_TURNS = 32;
 const MANY_TURNS: Refusal = {
   code: 'concurrency_limited',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isJsonObject, isModest, type JsonObject, readJson, scanJson } from '@presign/schema';
 import { MODEST } from '../../llm/body.ts';
 
-/** Bounds of a holder's event, which is looked through on the event loop. */
+/** Bounds of a holder's event, which is scanned on the event loop. */
 export const MOST = { depth: 200, parts: 20_000, members: 1_000 };
 
 /** An event as JSON. Undefined: it is no JSON object. */
@@ -12,10 +12,10 @@ export function readEvent(frame: Buffer): JsonObject | undefined {
   return read && isJsonObject(read.value) ? read.value : undefined;
 }
 
-/** Whether an event may be parsed: the JSON of a large one that has very many parts is not. */
+/** Whether an event may be parsed. Large events with very many parts are not parsed. */
 export const isReadable = (frame: Buffer): boolean => frame.length <= LARGE_BYTES || isModest(frame, MODEST);
 
-/** A short text at the top of an event, of which nothing else is parsed. Undefined: it has none, or may not be read. */
+/** A short top-level text of an event; nothing else is parsed. Undefined: it is missing, or the event may not be parsed. */
 export function textAt(frame: Buffer, name: string): string | undefined {
   const scan = scanJson(frame, MOST);
   const at = 'members' in scan ? scan.members.find((each) => each.name === name) : undefined;
@@ -36,12 +36,12 @@ export const isOfResponse = (frame: Buffer): boolean =>
 const OF_RESPONSE = /^\{\s*"type"\s*:\s*"response\./;
 const HEAD_BYTES = 48;
 
-/** An id that lives as long as a socket. Node makes an id of 20 strings, which take half a kilobyte until they are one. */
+/** An id that lives as long as a socket. Node builds an id from 20 strings, which take half a kilobyte until they are flattened. */
 export const newId = (prefix = ''): string => Buffer.from(`${prefix}${randomUUID()}`).toString('latin1');
 
 /**
- * Tells whether an event of an upstream may be of one of these types. It takes one look for all of them, because nearly every event is of none
- * and need not be parsed.
+ * Tells whether an event of an upstream may be of one of these types. It is one quick check for all types, because almost no event has one
+ * of them and needs parsing.
  */
 export function lookFor(types: readonly string[]): (frame: Buffer) => boolean {
   const any = new RegExp(`"(?:${types.map((type) => type.replaceAll('.', '\\.')).join('|')})"`);

@@ -7,7 +7,7 @@ import { briefly, type JsonObject } from '@presign/schema';
 type FieldType = 'text' | 'number' | 'text or nothing' | 'unknown';
 type Fields = Readonly<Record<string, FieldType>>;
 
-/** Events that start no work which is billed, apart from `session.update`. */
+/** Events that start no billed work, except `session.update`. */
 const FREE: Readonly<Record<string, Fields>> = {
   'input_audio_buffer.append': { audio: 'text' },
   'input_audio_buffer.commit': {},
@@ -33,7 +33,7 @@ const FIELDS: ReadonlyMap<string, ReadonlyMap<string, FieldType>> = new Map(
 
 export const isFreeEvent = (type: unknown): boolean => typeof type === 'string' && Object.hasOwn(FREE, type);
 
-/** Why an event is not sent on: it is not known, has a field that its kind has not, or one of another type. */
+/** Why an event is not forwarded: it is unknown, has an unknown field, or a field of the wrong type. */
 export function problemOf(
   event: JsonObject,
 ): { readonly param: string; readonly reason: string } | undefined {
@@ -60,8 +60,8 @@ const named = (type: unknown): string =>
   typeof type === 'string' ? `the event ${briefly(type)}` : 'an event without one';
 
 /**
- * Whether an event is nothing but sound, as SDKs write it: `append` with one field of Base64. So it has no name twice, no other field, no
- * escape and no depth.
+ * Whether an event contains only sound, as SDKs write it: `append` with one Base64 field. Such an event has no duplicate name, no other
+ * field, no escape and no nesting.
  */
 export function isSound(frame: Buffer): boolean {
   const head = HEADS.find((each) => beginsWith(frame, each));

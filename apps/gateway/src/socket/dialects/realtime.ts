@@ -35,21 +35,21 @@ export type RealtimeSession = {
   readonly provider: Provider;
   readonly path: string;
   readonly model: string;
-  /** The config of the URL names the model. */
+  /** Whether the URL's config names the model. */
   readonly isModelFixed: boolean;
   readonly rules: CallRules;
   readonly at: PricesAt;
   readonly maxBodyBytes: number | undefined;
 };
 
-/** A key of `metadata` of a response, by which its events are those of its turn. */
+/** The `metadata` key that links a response to its turn. */
 const TURN = 'presign_turn';
-/** The API takes 16 pairs, and one is the turn's. */
+/** The API accepts 16 pairs, and the turn uses one. */
 const MOST_PAIRS = 15;
 
 /**
- * OpenAI's Realtime over a WebSocket. The API begins no response by itself: the session is set so before a holder's first event passes. After
- * a speech, the gateway begins the response that the holder asked for, as a turn of its own.
+ * OpenAI's Realtime over a WebSocket. The gateway sets the session so that the API starts no response on its own, before a holder's first
+ * event passes. After a speech, the gateway starts the response that the holder wants, as a separate turn.
  * https://developers.openai.com/api/docs/guides/realtime-websocket, realtime-vad (2026-11-29); `openai` 7.59, resources/realtime
  */
 export class RealtimeDialect implements SocketDialect {
@@ -64,7 +64,7 @@ export class RealtimeDialect implements SocketDialect {
   #isReady = false;
   /** The bound of the output that the session has. */
   #mostOutput: unknown;
-  /** The holder wants a response after each speech, which is what the API does by default. */
+  /** Whether the holder wants a response after each speech, as the API does by default. */
   #answers = true;
   /** The item of the last speech. */
   #speech: unknown;
@@ -76,7 +76,7 @@ export class RealtimeDialect implements SocketDialect {
     this.#note(first, answers);
   }
 
-  /** Opens a session. Refuses it if no session can have the config of its URL. */
+  /** Opens a session. Refuses a session whose URL has a config that no session can have. */
   static open(session: RealtimeSession): RealtimeDialect | { readonly refusal: Refusal } {
     const governed = openingSession(session.rules.config, session.path);
     return 'unbounded' in governed
@@ -118,7 +118,7 @@ export class RealtimeDialect implements SocketDialect {
     return this.#create(event.response, label);
   }
 
-  /** Lays the config over a session, and keeps the API from beginning responses in it. */
+  /** Applies the config to a session, and prevents the API from starting responses in it. */
   #update({ session, event_id: eventId }: JsonObject, label: string): Asked {
     if (!isJsonObject(session)) return refused(invalid('session', 'expected an object'), label);
     const { model, rules, path } = this.#session;
@@ -139,7 +139,7 @@ export class RealtimeDialect implements SocketDialect {
     this.#answers = answers ?? this.#answers;
   }
 
-  /** A turn whose body is the response, with what it has of the session: the model, and the bound of the output. */
+  /** A turn whose body is the response, with the model and the output bound of the session. */
   #create(response: unknown = {}, label = ''): Asked {
     if (!isJsonObject(response)) return refused(invalid('response', 'expected an object'), label);
     const { rules } = this.#session;
@@ -173,14 +173,14 @@ export class RealtimeDialect implements SocketDialect {
     };
   }
 
-  /** The response after a speech, once no other one of the conversation is under way. */
+  /** The response after a speech, once no other response of the conversation is running. */
   due(isRunning: (lane: string) => boolean): Create | undefined {
     if (!this.#isDue || isRunning(DEFAULT_LANE)) return undefined;
     this.#isDue = false;
     return this.#turn({}, '');
   }
 
-  /** A response without settings of its own, and with the largest bound: a bound of the session may not have been taken over. */
+  /** A response without its own settings, with the largest bound, because the session's bound may not be in force yet. */
   least(): Create {
     return this.#turn({ max_output_tokens: 'inf' }, '');
   }
@@ -219,7 +219,7 @@ export class RealtimeDialect implements SocketDialect {
     return { is: 'ready' };
   }
 
-  /** A buffer that the holder commits itself is followed by no response, as in the API. */
+  /** As in the API, no response follows a buffer that the holder commits itself. */
   #heardCommit(itemId: unknown): Heard<never> {
     const isSpoken = itemId !== undefined && itemId === this.#speech;
     this.#speech = undefined;
@@ -229,8 +229,8 @@ export class RealtimeDialect implements SocketDialect {
   }
 
   /**
-   * An error names the event that it is about. A holder learns the name of a turn once its response began. An error of the API's own that
-   * names none leaves it open which turns it ends.
+   * An error names the event that caused it. A holder sees the name of a turn once its response has started. An error of the API that names
+   * no event leaves open which turns it ends.
    */
   #heardError<T extends Running>(event: JsonObject, frame: Buffer, running: readonly T[]): Heard<T> {
     const error = isJsonObject(event.error) ? event.error : {};
@@ -267,7 +267,7 @@ export function realtimeError(refusal: Refusal, requestId: string, label: string
   return JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error });
 }
 
-/** One response at a time writes to the conversation. */
+/** Only one response at a time writes to the conversation. */
 const DEFAULT_LANE = '';
 const LABEL_MAX = 512;
 const NOTHING = { is: 'part', turn: undefined } as const;
@@ -277,7 +277,7 @@ const mayDecide = lookFor([
   ...['input_audio_buffer.speech_stopped', 'input_audio_buffer.committed'],
 ]);
 
-/** The statuses of HTTP for errors by which the API surely begins no response. */
+/** The HTTP statuses of errors after which the API certainly starts no response. */
 const STATUS: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
   ['rate_limit_error', 429],

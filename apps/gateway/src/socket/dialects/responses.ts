@@ -8,19 +8,19 @@ import { NO_JSON, NO_OBJECT } from './end.ts';
 import { lookFor, MOST, readEvent, textAt } from './event.ts';
 
 /**
- * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, and next to it fields that only sockets have.
- * https://developers.openai.com/api/docs/guides/websocket-mode (2026-11-29); `openai` 7.59, resources/responses, ResponsesClientEvent
- * and ResponsesServerEvent
+ * OpenAI's Responses over a WebSocket. A client sends `response.create`: the body of a POST, plus fields that only sockets have.
+ * https://developers.openai.com/api/docs/guides/websocket-mode (2026-11-29); `openai` 7.59, resources/responses, ResponsesClientEvent and
+ * ResponsesServerEvent
  */
 
 const LANE = /^[\w.:-]{1,128}$/;
-/** Fields that only the event has. No other spelling of them passes. */
+/** Fields that only the event has. Other spellings of them are refused. */
 const OWN = SOCKET_FIELDS.names;
 const NAMES = new NameTree(OWN.map((name) => [name]));
 
 /**
  * Reads an event of a holder. Only `response.create` is served: other events are unknown, or start work outside of a turn. The bytes of its
- * other members become a body, which is judged as that of a `POST`.
+ * other members become a body that is judged like that of a `POST`.
  */
 function read(frame: Buffer): Asked {
   const scan = scanJson(frame, MOST, namesJudge(NAMES));
@@ -62,7 +62,7 @@ const isOwn = (name: string): name is (typeof OWN)[number] => (OWN as readonly s
 
 type OwnFields = Partial<Record<(typeof OWN)[number], unknown>>;
 
-/** The values of the event's own fields. Refuses what is no object, and members around which there is more than its commas and braces. */
+/** The values of the event's own fields. Refuses text that is not an object, and text between members other than commas and braces. */
 function ownFields(
   frame: Buffer,
   { members }: Scan,
@@ -78,7 +78,7 @@ function ownFields(
   return { fields };
 }
 
-/** Whether a text is one object, if its members are JSON. A scan finds the members of a broken text as well. */
+/** Whether a text is one object, provided that its members are JSON. A scan also finds members in a broken text. */
 function isOneObject(frame: Buffer, members: Scan['members']): boolean {
   let [from, before] = [0, '{'];
   for (const { at, end } of members) {
@@ -125,7 +125,7 @@ function errorEvent(refusal: Refusal, requestId: string, lane: string): string {
   return JSON.stringify({ type: 'error', status: errorStatus(refusal), error, ...stream });
 }
 
-/** An event of the server that decides about a turn. */
+/** An event of the server that ends a turn. */
 type Deciding = {
   readonly lane: string;
   /** `over`: the response ended, with its usage. `error`: the API refused the request, or broke off. */
@@ -146,7 +146,7 @@ const KINDS: Readonly<Record<string, Deciding['is']>> = {
 };
 const mayDecide = lookFor(Object.keys(KINDS));
 
-/** Reads an event that decides about a turn. Undefined: it decides nothing, as most events, and is not parsed. */
+/** Reads an event that decides about a turn. Undefined: it decides nothing, like most events, and is not parsed. */
 function readDeciding(frame: Buffer): Deciding | undefined {
   if (!mayDecide(frame)) return undefined;
   const event = readEvent(frame);
@@ -159,8 +159,8 @@ function readDeciding(frame: Buffer): Deciding | undefined {
 }
 
 /**
- * A response that has ended must be the turn's own. Only an error before a response is a refusal, and an error without a lane may be about
- * any turn that was under way. Any other error leaves it open what is billed.
+ * A response that has ended must be the turn's own. Only an error before a response is a refusal. An error without a lane may belong to any
+ * running turn. After any other error the bill is unclear.
  */
 function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T> {
   const deciding = readDeciding(frame);
@@ -175,7 +175,7 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   return isRefusal ? { is: 'refused', turn, status, event } : { is: 'failed', turn };
 }
 
-/** The turn that any other event is about, if the event may matter. */
+/** The turn of any other event, if the event may matter. */
 function turnOfPart<T extends Running>(frame: Buffer, running: readonly T[]): T | undefined {
   if (running.length <= 1) return running[0];
   if (!running.some((turn) => turn.matters(frame))) return undefined;
