@@ -10,7 +10,7 @@ import type { RequestTraces } from './middleware/trace-requests.ts';
 /** Everything the issuer depends on; `main.ts` creates it once. */
 export type IssuerDeps = RouteDeps & {
   readonly knowledge: Pick<KnowledgeKeeper, 'status'>;
-  /** The way out for https. */
+  /** The proxy for https. */
   readonly proxy?: OutboundProxy | undefined;
   /** Aborts when the issuer begins to stop. It serves on for a while. */
   readonly draining: AbortSignal;

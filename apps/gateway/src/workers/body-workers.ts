@@ -12,15 +12,15 @@ import { fairQueue } from '../share/turns.ts';
 import type { MessagesWork, Timed, WorkerStart } from './worker.ts';
 
 /**
- * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start
- * with the first large body.
+ * Worker threads that read large bodies, because that can take seconds and must not delay other calls. They start with the first large
+ * body.
  */
 export type BodyWorkers = LargeBodies & LargeMessages & { readonly close: () => Promise<void> };
 
 /** At least two, so that no URL can keep all of them busy. */
 const THREADS = Math.max(2, Math.min(4, availableParallelism() - 1));
 
-/** Bodies that wait for a worker. Their memory is reserved, so these only bound how long the last of them waits. */
+/** The most bodies that wait for a worker. Their memory is reserved, so this only bounds the wait of the last one. */
 const WAITING = 128;
 const WAITING_PER_URL = 32;
 
@@ -31,8 +31,7 @@ const HUGE_BYTES = 4 * 1024 * 1024;
 const OVERDUE_MS = 30_000;
 
 /**
- * The heap of a worker: twice what the dearest body was measured to need. It must not run out, because V8 may then end the
- * whole process.
+ * The heap of a worker: twice the measured need of the most expensive body. It must not run out, because V8 may then end the whole process.
  */
 export const workerHeap = (maxBodyBytes: number) => ({
   maxOldGenerationSizeMb: 128 + 16 * Math.ceil(maxBodyBytes / 2 ** 20),
@@ -40,8 +39,8 @@ export const workerHeap = (maxBodyBytes: number) => ({
 });
 
 /**
- * Gives each thread the heap that its own limits allow. The command line may set a size for the main thread, which would
- * otherwise replace the limits of every thread that starts later. The main thread keeps the size.
+ * Gives each thread the heap that its own limits allow. The command line may set a heap size for the main thread, and
+ * this size would otherwise replace the limits of every later thread. The main thread keeps the size.
  */
 export function limitHeapsByThread(): void {
   setFlagsFromString('--max-semi-space-size=0');
@@ -51,11 +50,11 @@ export function limitHeapsByThread(): void {
 
 /**
  * A worker keeps most of its heap until it ends. The next large body starts another in a few tenths of a second, and V8 compiles its code
- * again, which takes as long as to read a dozen megabytes. Agents send a body every few seconds.
+ * again, which takes as long as reading a dozen megabytes. Agents send a body every few seconds.
  */
 const IDLE_MS = 30_000;
 
-/** The quota of a URL pays this for a millisecond in which a worker works, if a body takes longer than its bytes say. */
+/** The cost of a worker's millisecond for a URL's quota, if a body takes longer than its bytes suggest. */
 const WORK_PER_MS = 16 * 1024;
 
 const UNCOUNTED: Promise<Timed<undefined>> = Promise.resolve({ ms: 0, reply: undefined });
@@ -70,7 +69,7 @@ export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
   readonly maxBodyBytes: number;
 };
 
-/** @param quota pays for the time that a worker works on a body, and not for that in which it starts */
+/** @param quota charged for the working time of a worker, and not for its start */
 export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
   const pools = poolsByLists(start);
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
@@ -80,7 +79,7 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     const transferList = bytes ? movable([bytes]) : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
-  /** @param paid bytes of the body that the quota has paid for */
+  /** @param paid bytes of the body that the quota has already been charged */
   const inTurn = async <T>(
     grant: QuotaOwner,
     { size, paid }: { size: number; paid: number },
@@ -94,7 +93,7 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
         pay(ms);
         return reply;
       } catch {
-        // It was stopped while it worked.
+        // The worker was stopped while it worked.
         pay(performance.now() - began);
         return { refusal: TOO_MUCH_WORK };
       }
@@ -111,11 +110,11 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
         return { ms, reply: { ...reply, ...known } };
       }),
     count: async (grant, work, { prices, provider }) => {
-      // Reading the body paid for the plan only, so the quota pays for the whole time of a count.
+      // The charge for reading covers only the plan, so the whole time of a count is charged to the quota.
       const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, () => {
         const lists = listsNow(start);
         const known = knownBy(start, lists, provider);
-        // A hold uses one list. If the lists have changed since the plan, the call is held by its bytes.
+        // A hold uses one version of the lists. If they have changed since the plan, the call is held by its bytes.
         const isSame = known.prices.id === prices.id && known.provider === provider;
         return isSame ? run<CountReply | undefined>(lists, 'count', work, work.bytes) : UNCOUNTED;
       });
@@ -133,7 +132,7 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
   };
 }
 
-/** The lists of a call and of its worker. */
+/** The prices and the knowledge of a call and of its worker. */
 type Lists = Pick<WorkerStart, 'prices' | 'knowledge'>;
 
 const listsNow = ({ prices, knowledge }: BodyWorkersStart): Lists => ({
@@ -147,7 +146,7 @@ const knownBy = ({ knowledge }: BodyWorkersStart, { prices }: Lists, provider: P
 });
 
 /**
- * One pool at a time: workers read their prices and their knowledge when they start, so others need other workers. A pool of earlier
+ * One pool at a time: workers read their prices and their knowledge when they start, so other lists need other workers. A pool with earlier
  * lists finishes its tasks and ends.
  */
 function poolsByLists(start: BodyWorkersStart) {
@@ -180,14 +179,14 @@ const OVERLOADED: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** The worker was overdue, or had no memory left, and was stopped. */
+/** The worker exceeded its time or its memory, and was stopped. */
 const TOO_MUCH_WORK: Refusal = {
   code: 'body_too_large',
   message: 'This body takes too much time or memory to read. Send a smaller one.',
 };
 
 function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, lists: Lists): Piscina {
-  // The bundle for containers has the worker in one file of this name.
+  // In the container bundle, the worker is a single file with this name.
   const file = import.meta.url.endsWith('.ts') ? './worker-from-source.mjs' : './body-worker.js';
   const pool = new Piscina({
     filename: fileURLToPath(new URL(file, import.meta.url)),
@@ -195,7 +194,7 @@ function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, lists: Li
     minThreads: 0,
     maxThreads: THREADS,
     idleTimeout: IDLE_MS,
-    // The queue stands before the pool, and gives it no more than it can run.
+    // The queue is in front of the pool, and passes it only as much as it can run.
     maxQueue: THREADS,
     atomics: 'disabled',
     resourceLimits: workerHeap(maxBodyBytes),

@@ -28,16 +28,16 @@ import { CountMemory } from './count-memory.ts';
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
   readonly providersFile: string | undefined;
-  /** The prices of every call that this worker plans. Other prices get other workers. */
+  /** The prices of every call that this worker plans. Other prices need other workers. */
   readonly prices: Prices;
-  /** The knowledge of every call that it plans, likewise. */
+  /** The knowledge of every call that this worker plans. Other knowledge needs other workers. */
   readonly knowledge: Knowledge;
 };
 
 const { providersFile, prices, knowledge } = workerData as WorkerStart;
 const providers = loadProviders(providersFile, knowledge);
 
-/** The result of a worker and how long it worked for it, without the time in which it waited or started. */
+/** The result of a worker, and its working time without waiting and starting. */
 export type Timed<T> = { readonly ms: number; readonly reply: T };
 
 function timed<T>(work: () => T): Timed<T> {
@@ -54,16 +54,16 @@ export function plan(work: PlanWork) {
   return move({ [transferableSymbol]: buffers, [valueSymbol]: done });
 }
 
-/** V8 would keep several times the size of large bodies until its next own collection, and each thread its own. */
+/** Until its next regular collection, V8 would keep several times the size of large bodies in each thread. */
 const MUCH_BYTES = 32 * 1024 * 1024;
 let bytesSince = 0;
 
-/** Collects once so many bytes were read, because to collect takes as long as to read a megabyte. */
+/** Collects garbage after this many bytes, because a collection takes as long as reading a megabyte. */
 function collectSoon(bytes: number): void {
   bytesSince += bytes;
   if (bytesSince < MUCH_BYTES) return;
   bytesSince = 0;
-  // The reply is on its way then.
+  // By then the reply has been sent.
   setImmediate(() => (globalThis.gc as (() => void) | undefined)?.());
 }
 
@@ -163,8 +163,8 @@ function wholeBody(bodyFor: (tokens: number) => unknown): readonly Uint8Array[] 
 }
 
 /**
- * The body's parts before and after its output bound, which only admission decides. The bound is found by a number that
- * is drawn at random, so that no holder can have written it elsewhere.
+ * The body's parts before and after its output bound, which only admission decides. The position of the bound is found
+ * by a random number, so that no holder can have written the same number elsewhere.
  */
 function aroundBound(bodyFor: (tokens: number) => unknown): readonly Uint8Array[] {
   const mark = randomInt(2 ** 47, 2 ** 48 - 1);
