@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 
 /**
- * Prints fresh keys as lines NAME=value. `infra/secrets.sh` writes them to files. The password is that of the Postgres in
- * `infra/compose.yaml`, of characters that need no escape in an address.
+ * Prints fresh keys as lines NAME=value. `infra/secrets.sh` writes them to files. The password is for the Postgres in `infra/compose.yaml`.
+ * Its characters need no escape in an address.
  */
 const signingKey = generateSigningKey();
 process.stdout.write(`TOKEN_SIGNING_KEY=${signingKey}

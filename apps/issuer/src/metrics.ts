@@ -14,7 +14,7 @@ const REQUEST = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The issuer's own figures, as docs/reference/metrics.md lists them. */
 export type IssuerMetrics = {
-  /** @param route as the API has it, with the names of parameters in place of their values; undefined: no route */
+  /** @param route with the names of parameters instead of their values; undefined: no route */
   readonly requestEnded: (route: string | undefined, status: number, ms: number) => void;
   /** Counts partitions whose data Redis had lost. */
   readonly epochsChanged: (partitions: number) => void;
@@ -81,14 +81,14 @@ export function issuerMetrics(meter: Meter): IssuerMetrics {
   };
 }
 
-/** Stores are asked this often at most, however many scrape. */
+/** The minimum time between two queries of the stores, however many scrapes arrive. */
 const FRESH_MS = 5_000;
 /** A store that takes longer has no figures in this scrape. */
 const ASKING_MS = 2_000;
 
 type Stores = { readonly redis: RedisClient; readonly db: Database; readonly now: () => number };
 
-/** Exposes what waits. All issuers of an installation show the same figures. */
+/** Exposes the waiting work. All issuers of an installation show the same figures. */
 export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
   const gauge = (name: string, description: string, unit: string) =>
     meter.createObservableGauge(name, { description, unit });

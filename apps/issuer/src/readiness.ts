@@ -19,7 +19,7 @@ export function addHealthRoutes(app: Hono<IssuerEnv>, { readiness, draining }: I
   });
 }
 
-/** Checks what the issuer cannot do now. An issuer that is stopping is not asked. */
+/** Checks what the issuer cannot do now. A stopping issuer is not checked. */
 export function askStores({
   db,
   redis,

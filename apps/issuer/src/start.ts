@@ -40,7 +40,7 @@ import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 export type RunningIssuer = {
   readonly port: number;
   readonly ledger: Ledger;
-  /** Drains, answers what is under way, empties the usage streams, ends deliveries. Stores stay open. */
+  /** Drains, answers running requests, empties the usage streams, and ends deliveries. Stores stay open. */
   readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
@@ -55,9 +55,9 @@ export type IssuerOptions = Omit<
     readonly meter?: Meter;
     /** How long an idle connection stays open. */
     readonly keepAliveMs?: number;
-    /** How long rows are kept. Undefined: for good. */
+    /** How long rows are kept. Undefined: forever. */
     readonly retention?: Retention;
-    /** How many days the audit log is kept. 0 or undefined: for good. */
+    /** How many days the audit log is kept. 0 or undefined: forever. */
     readonly auditDays?: number;
     /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
     readonly idleMs?: number;
@@ -118,7 +118,7 @@ export async function startIssuer(
   return { port, ledger, close };
 }
 
-/** Work that no request does. Any number of issuers may do it at once. */
+/** A background job. Any number of issuers may run it at once. */
 type Task = {
   /** Its name in the metrics. */
   readonly work: IssuerWork;
@@ -204,7 +204,7 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
   },
 ];
 
-/** Deletions of what the operator no longer keeps. */
+/** Deletions of expired data. */
 function deletions(
   issuer: IssuerDeps,
   { retention: kept, auditDays = 0 }: IssuerOptions,
@@ -263,19 +263,19 @@ function deletions(
 
 /** The running sweep. */
 type Sweep = {
-  /** Starts nothing more, and waits for what is under way. */
+  /** Starts no more work, and waits for running work. */
   readonly close: () => Promise<void>;
 };
 
-/** Runs every task again and again, and at once where there is more to do. */
+/** Runs every task repeatedly, and at once if there is more to do. */
 function startSweep(deps: IssuerDeps, tasks: readonly Task[]): Sweep {
   const running = tasks.map((task) => repeat(task, deps.metrics.work(task.work), deps.log));
   return { close: async () => void (await Promise.all(running.map((each) => each.close()))) };
 }
 
-/** Lets requests have the stores between two parts of a task. */
+/** Leaves the stores to requests between two parts of a task. */
 const BETWEEN_PARTS_MS = 20;
-/** A store may have been away for a moment only. */
+/** A store may have been down only for a moment. */
 const AFTER_FAILURE_MS = 10_000;
 
 function repeat({ problem, everyMs, run }: Task, work: Work, log: Logger): Sweep {

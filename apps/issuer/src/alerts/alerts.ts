@@ -50,7 +50,7 @@ export const createAlert = route(
 
 async function create(tx: Transaction, by: Actor, request: AlertRequest): Promise<AlertAnswer> {
   const { accountId } = by;
-  // Locks the account: of two alerts that are created at once, the second counts the first.
+  // Locks the account: if two alerts are created at once, the second check counts the first.
   await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
   if ((await tx.$count(alerts, eq(alerts.accountId, accountId))) >= ALERTS_MAX) {
     const message = `An account may have at most ${ALERTS_MAX} alerts.`;

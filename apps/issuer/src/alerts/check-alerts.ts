@@ -40,7 +40,7 @@ export function checkAlerts({ db, redis, log }: Needs): () => Promise<boolean> {
       // One snapshot, because sums move on meanwhile.
       await db.transaction(
         async (tx) => {
-          // To compile a sum takes Postgres longer than to read it.
+          // Compiling a sum takes Postgres longer than reading it.
           await tx.execute(sql`set local jit = off`);
           const due = await takeDue(tx);
           taken = due?.alert;

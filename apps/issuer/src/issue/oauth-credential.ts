@@ -32,10 +32,9 @@ export async function lockOauth(
 }
 
 /**
- * Writes the credential of a refresh token when the token is handed in for the first time, or again after its credential
- * was erased (`eraseCredentials`). Otherwise it finds that
- * credential, with the tokens obtained since, and updates its other fields, such as the client's secret. Call
- * `lockOauth` before.
+ * Writes the credential of a refresh token when the token is handed in for the first time, or again after its
+ * credential was erased (`eraseCredentials`). Otherwise it finds that credential with its later tokens, and updates its
+ * other fields, such as the client's secret. Call `lockOauth` first.
  * @returns the credential's id
  */
 export async function keepOauthCredential(
@@ -51,7 +50,8 @@ export async function keepOauthCredential(
     .from(oauthTokens)
     .innerJoin(credentials, eq(credentials.id, oauthTokens.credentialId))
     .where(inArray(oauthTokens.origin, origins))
-    // Until the new grant is committed, so that no sweep erases the credential of a grant that it does not see yet.
+    // Locked until the new grant is committed, so that no sweep erases the credential of a grant that it cannot see
+    // yet.
     .for('no key update', { of: credentials });
   if (known && known.credential.sealed !== '') {
     await amend(tx, deps, known.credential, text);
@@ -78,8 +78,8 @@ async function amend(
 }
 
 /**
- * The fingerprints by which a refresh token is found again: one for each encryption key, because the row may be older
- * than the last rotation. That of the sealing key comes first.
+ * The fingerprints that find a refresh token. There is one for each encryption key, because the row may be older than
+ * the last rotation. The fingerprint of the sealing key comes first.
  */
 export function originsOf(keys: EncryptionKeys, accountId: string, auth: RefreshTokenAuth): string[] {
   const origin = JSON.stringify([accountId, auth.token_url, auth.client_id, auth.refresh_token]);

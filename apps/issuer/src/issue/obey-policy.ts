@@ -21,7 +21,7 @@ import type { ApiKey } from '../identity/caller.ts';
 type Violation = { readonly field: string; readonly allowed: string };
 
 /**
- * The policy of an API key. A policy that this version cannot read, such as that of a later version, allows nothing.
+ * The policy of an API key. A policy that this version cannot parse, such as one from a later version, allows nothing.
  * @throws RefusedError `policy_forbids`
  */
 export function readPolicy({ policy }: ApiKey): KeyPolicy | undefined {
@@ -43,7 +43,7 @@ type Asked = {
 };
 
 /**
- * The request of an LLM URL as a policy lets it be issued: with the fields that the policy sets.
+ * The request of an LLM URL with the fields that a policy sets.
  * @throws RefusedError `policy_forbids` that names every violation
  */
 export function obeyPolicy(
@@ -94,7 +94,7 @@ export function obeyPolicyWith(
 }
 
 /**
- * The request of a bundle as a policy lets it be issued.
+ * The request of a bundle with the fields that a policy sets.
  * @throws RefusedError `policy_forbids` that names every violation
  */
 export function obeyMcpPolicy(
@@ -121,8 +121,8 @@ export function obeyMcpPolicy(
 }
 
 /**
- * Refuses the URL of an earlier request with the same `Idempotency-Key`, unless this API key issued it: another key may
- * have had no policy.
+ * Refuses the URL of an earlier request with the same `Idempotency-Key`, unless this API key issued it, because another
+ * key may have had no policy.
  * @throws RefusedError `idempotency_conflict`
  */
 export function obeyPolicyAgain(
@@ -160,7 +160,7 @@ function pathsForbidden(
   names: readonly string[],
 ): Violation[] {
   if (!paths) return [];
-  // A pattern of the request is compared as text: what its stars stand for is within those of the policy.
+  // A pattern of the request is compared as text: its wildcards must be within those of the policy.
   const matches = compilePaths(paths);
   return asked.flatMap((path, i) => unless(matches(path), names[i] ?? 'path', oneOf(paths)));
 }
@@ -198,7 +198,7 @@ function strays(
   );
 }
 
-/** The conditions of a URL: those of its request, and those of the policy that the request leaves out. */
+/** The conditions of a URL: those of its request, plus those of the policy that the request omits. */
 function narrowed(policy: Narrowable, request: Narrowable) {
   const bind = {
     origins: request.bind?.origins ?? policy.bind?.origins,
@@ -295,7 +295,7 @@ function limitsForbidden(
   ];
 }
 
-/** The validity of a URL, where the default is longer than the policy allows. */
+/** The validity of a URL if the default is longer than the policy allows. */
 const validity = ({ highest }: KeyPolicy, seconds: number, body: unknown): number =>
   isOmitted(body) ? Math.min(seconds, highest?.expires_in ?? seconds) : seconds;
 

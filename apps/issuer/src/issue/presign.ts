@@ -142,7 +142,7 @@ async function issueOnce(
   });
 }
 
-/** An LLM grant that is written, with the models that its calls may use. */
+/** A stored LLM grant, with the models that its calls may use. */
 type Written = IssuedGrant & Pick<GrantRows['grant'], 'models'>;
 
 const answerGrant = (deps: Needs, { provider }: Issue, grant: Written): PresignAnswer => ({
@@ -295,7 +295,7 @@ function grantRows(
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
     keyRevision: issue.keyRevision,
-    // One script decides on all budgets of a call.
+    // One script must decide on all budgets of a call.
     partition: issue.hasBudgets
       ? homePartition(accountId)
       : (virtualKey?.partition ?? choosePartition(budgetId)),
@@ -316,11 +316,11 @@ const inherited = ({ config = {} }: PresignRequest, virtualKey: VirtualKey) =>
     Object.entries(virtualKey.config ?? {}).filter(([field]) => !Object.hasOwn(config, field)),
   );
 
-/** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
+/** Sealed before it leaves this process, so that neither Postgres nor Redis ever has the key in plain text. */
 const sealedKey = (deps: Needs, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
-/** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
+/** Writes a grant, and leaves a seed of it in Redis once it is committed. Do not use it in a transaction, which commits later. */
 function insertAndSeed({ db, now, plantSeed }: Needs): InsertGrant {
   const insert = prepareInsertGrant(db, now);
   return async (rows) => {

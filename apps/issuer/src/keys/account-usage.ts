@@ -16,7 +16,7 @@ import { route } from '../middleware/route.ts';
 import { divideAsked, findMarks, selectUsage } from '../usage/sum-calls.ts';
 import { isLiveKeyOf } from './api-keys.ts';
 
-/** `GET /v1/accounts/{id}/usage`: what an account uses, for its operator: sums alone, and no users. */
+/** `GET /v1/accounts/{id}/usage`: the usage of an account for the operator, as sums without users. */
 export const getAccountUsage = route(
   {
     method: 'get',
@@ -43,7 +43,7 @@ async function readUsage(tx: Transaction, id: string, now: Date): Promise<Accoun
   const [account] = await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, id));
   if (!account) throw new RefusedError({ code: 'not_found' });
   const month = startOfMonth(now, 0);
-  // To compile a report takes Postgres longer than to sum it from days.
+  // Compiling a report takes Postgres longer than summing it from days.
   await tx.execute(sql`set local jit = off`);
   const [last] = await tx
     .select({ at: ledger.settledAt })
@@ -79,7 +79,7 @@ const describeMonth = (from: Date, to: Date, { calls, cost }: TextRow = {}) => (
   cost: Number(cost ?? 0),
 });
 
-/** Counts no further than the answer says, so that the read stays short. */
+/** Counts only up to the limit of the answer, so that the read stays short. */
 async function countLiveUrls(tx: Transaction, id: string, now: Date): Promise<number> {
   const live = tx
     .select({ id: grants.id })

@@ -114,7 +114,7 @@ export const getAccount = route(
     },
 );
 
-/** `PATCH /v1/accounts/{id}`: the next request of its API keys obeys the new limits. Nothing that it has ends. */
+/** `PATCH /v1/accounts/{id}`: the next request of its API keys obeys the new limits. Existing things do not end. */
 export const changeAccount = route(
   {
     method: 'patch',
@@ -170,7 +170,7 @@ export async function storeAccount(
   return stored;
 }
 
-/** The limits of an account after a change. Fields that it leaves out stay. */
+/** The limits of an account after a change. Omitted fields are unchanged. */
 export function changedLimits(limits: AccountLimits | null, change: AccountLimitsChange): AccountLimits {
   const given = Object.entries(change).filter(([, value]) => value !== undefined);
   return { ...NO_LIMITS, ...limits, ...Object.fromEntries(given) };

@@ -166,7 +166,7 @@ export function newApiKey(
   return { row, key };
 }
 
-/** Refuses a policy that names something that the account does not have: it would be a mistake, and allow nothing. */
+/** Refuses a policy that names a thing that the account lacks. Such a policy is a mistake, and would allow nothing. */
 export async function checkPolicy(
   { db, providers }: Pick<Deps, 'db' | 'providers'>,
   accountId: string,

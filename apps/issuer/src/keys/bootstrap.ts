@@ -7,8 +7,8 @@ import { byItself, recordChange } from '../events/audit-log.ts';
 export const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';
 
 /**
- * Makes the operator's key valid, as an operator and an admin of the first account. A key that already exists is not
- * changed.
+ * Makes the operator's key valid, with the scopes `operator` and `admin` in the first account. A key that already
+ * exists is not changed.
  */
 export async function bootstrap(db: Database, apiKey: string): Promise<void> {
   await db.insert(accounts).values({ id: FIRST_ACCOUNT, name: 'default' }).onConflictDoNothing();

@@ -22,7 +22,7 @@ import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey } from './ap
 
 type Needs = Pick<RouteDeps, 'now'>;
 
-/** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
+/** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by the changed key. */
 export const changeApiKey = route(
   {
     method: 'patch',
@@ -146,14 +146,14 @@ export async function endApiKey(
   return undefined;
 }
 
-/** The keys of an account, which it locks: of two keys that end at once, the second sees that the first is gone. */
+/** Locks and returns the keys of an account. If two keys end at once, the second change sees that the first key is gone. */
 async function lockApiKeys(tx: Transaction, accountId: string): Promise<ApiKeyRow[]> {
   await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
   return tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
 }
 
 /**
- * Refuses a change that leaves no key which can create other keys.
+ * Refuses a change after which no key could create other keys.
  * @throws RefusedError `last_admin_key`
  */
 function refuseLast(keys: readonly ApiKeyRow[], key: ApiKeyRow, next: ApiKeyRow, nowMs: number): void {

@@ -63,7 +63,7 @@ type Asked = {
   readonly c: Context<IssuerEnv>;
 };
 
-/** Stores a change with its audit entry, and queues the limits of a budget for Redis, also if they stay as they are. */
+/** Stores a change with its audit entry, and queues the limits of a budget for Redis, even if they are unchanged. */
 async function storeChange(
   tx: Transaction,
   deps: Needs,
@@ -100,7 +100,7 @@ async function refuseDead(
   [before, after]: readonly [BudgetLimits, BudgetLimits],
 ): Promise<void> {
   if (before.costLimitMicrousd !== null || after.costLimitMicrousd === null) return;
-  // The index is that of the credential.
+  // This uses the index on the credential.
   const ofKey = sql`(${grants.credentialId} = ${credentialId} and ${grants.virtualKeyId} = ${id})`;
   await refuseDeadUrls(tx, deps, ofKey, { of: 'cost', param: 'budget.cost_limit' });
 }
@@ -113,8 +113,8 @@ const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({
 const NO_LIMITS = { max_uses: null, cost_limit: null };
 
 /**
- * `DELETE /v1/virtual-keys/{id}`: once answered, every gateway refuses all URLs issued with the key, and calls under
- * way end within a second. The record of the key stays, without the provider's key.
+ * `DELETE /v1/virtual-keys/{id}`: once answered, every gateway refuses all URLs issued with the key, and running calls
+ * end within a second. The record of the key is kept, without the provider's key.
  */
 export const deleteVirtualKey = route(
   {
@@ -132,8 +132,8 @@ export const deleteVirtualKey = route(
 );
 
 /**
- * Revokes a virtual key and erases its sealed key: first in Postgres, and then in every Redis partition. Repeated for a
- * key that is already revoked, it withdraws the copies again.
+ * Revokes a virtual key and erases its sealed key: first in Postgres, and then in every Redis partition. For a key that
+ * is already revoked, it withdraws the copies again.
  * @returns `PENDING` when the key is revoked but some gateways may still use it
  * @throws RefusedError `not_found`
  */

@@ -56,7 +56,7 @@ async function namesOf(db: Database, { id }: ApiKey): Promise<{ key: string; acc
     .from(apiKeys)
     .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
     .where(eq(apiKeys.id, id));
-  // Retention deletes a key long after it has ended, and then it makes no request.
+  // Retention deletes a key long after it has ended, and an ended key makes no request.
   return names ?? { key: '', account: '' };
 }
 
@@ -85,14 +85,14 @@ function mostCost({ limits }: ApiKey, policy: KeyPolicy | undefined): Highest {
 
 type Ranges = { readonly expires_in: LimitRange };
 
-/** The same limits with the ranges that a policy and the account leave. */
+/** The same limits, narrowed by a policy and the account. */
 function narrowed<L extends Ranges>(limits: L, highest: Highest, required: readonly string[]): L {
   const entries = Object.entries(limits).map(([name, limit]): [string, unknown] => {
     if (typeof limit === 'number') return [name, limit];
     const range = limit as LimitRange;
     const most = highest[name as keyof typeof highest];
     const maximum = Math.min(range.maximum, most ?? range.maximum);
-    // A policy's longest validity shortens that of a request without one. Any other limit of a policy must be in the request.
+    // A policy's longest validity shortens the default validity. Any other limit of a policy must be in the request.
     const isNeeded = range.default === null && (most !== undefined || required.includes(name));
     const usual = range.default && Math.min(range.default, maximum);
     return [name, { ...range, maximum, default: usual, required: isNeeded }];

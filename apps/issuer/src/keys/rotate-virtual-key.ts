@@ -43,7 +43,7 @@ export const rotateVirtualKey = route(
 
 /**
  * Replaces the key of a virtual key: first in Postgres, and then in every Redis partition, because a copy may be in any
- * of them. The same key again creates no new version, but the copies are written again.
+ * of them. Repeating it with the same key creates no new version, but writes the copies again.
  * @returns `PENDING` when the key is stored but some gateways may still use the old one
  * @throws RefusedError `not_found`, `virtual_key_revoked`, `invalid_request`
  */
@@ -77,7 +77,7 @@ async function storeKey(
   if (!row) throw new RefusedError({ code: 'not_found' });
   const { credential } = row;
   if (credential.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
-  // The operator may have removed the provider, and perhaps adds it again.
+  // The operator may have removed the provider, and may add it again.
   const provider = providers.get(row.provider);
   if (provider) checkKey(provider, 'key', key);
   const context = credentialContext(accountId, credential.id);
@@ -95,7 +95,7 @@ async function storeKey(
   return credential.id;
 }
 
-/** Undefined when the encryption key is gone: a rotation is how an operator recovers from that. */
+/** Undefined if the encryption key is gone. An operator recovers from that by a rotation. */
 function unsealed(keys: EncryptionKeys, sealed: string, context: string): string | undefined {
   try {
     return unseal(keys, sealed, context);

@@ -13,7 +13,7 @@ import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import { type Account, describeAccount } from './accounts.ts';
 
-/** `POST /v1/accounts/{id}/suspend`: every gateway refuses its calls and cuts those under way, until it resumes. */
+/** `POST /v1/accounts/{id}/suspend`: every gateway refuses its calls and cuts running ones, until it resumes. */
 export const suspendAccount = route(
   {
     method: 'post',
@@ -31,7 +31,7 @@ export const suspendAccount = route(
       change(deps, by, params.id, SUSPEND),
 );
 
-/** `POST /v1/accounts/{id}/resume`: URLs that have not ended meanwhile work again. */
+/** `POST /v1/accounts/{id}/resume`: URLs that have not ended in the meantime work again. */
 export const resumeAccount = route(
   {
     method: 'post',
@@ -47,7 +47,7 @@ export const resumeAccount = route(
       change(deps, by, params.id, RESUME),
 );
 
-/** `DELETE /v1/accounts/{id}`: suspends it for good, and erases its secrets and its alerts. Usage and ledger stay. */
+/** `DELETE /v1/accounts/{id}`: suspends it permanently, and erases its secrets and its alerts. Usage and ledger are kept. */
 export const deleteAccount = route(
   {
     method: 'delete',
@@ -69,7 +69,7 @@ export const deleteAccount = route(
 type StateChange = {
   readonly action: AuditAction;
   readonly next: (tx: Transaction, account: Account, now: Date) => Promise<Partial<Account>>;
-  /** A deleted account takes it, too, because it stays as it is. */
+  /** A deleted account accepts it, too, because nothing changes. */
   readonly isRepeatable?: true;
 };
 
@@ -99,8 +99,7 @@ type Deps = {
 };
 
 /**
- * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis
- * again.
+ * Changes an account: first in Postgres, and then in every Redis partition. A repeated change is written to Redis again.
  * @returns undefined once every gateway has it, else `PENDING`
  * @throws RefusedError `not_found`; `account_deleted`, unless it is deleted again; `own_account`
  */
@@ -129,7 +128,7 @@ export async function change(
   return applyChange(deps, await inTime(stored));
 }
 
-/** Deletes the virtual keys of an account, as `DELETE /v1/virtual-keys/{id}` does. A sweep takes the copies in Redis. */
+/** Deletes the virtual keys of an account, as `DELETE /v1/virtual-keys/{id}` does. A sweep removes the copies in Redis. */
 async function eraseVirtualKeys(tx: Transaction, accountId: string, now: Date): Promise<void> {
   const ended = await tx
     .update(virtualKeys)
@@ -142,9 +141,12 @@ async function eraseVirtualKeys(tx: Transaction, accountId: string, now: Date): 
   for (const id of ids) await queueCredential(tx, id);
 }
 
-/** Deletes the alerts of an account, and disables its endpoints without their secrets: whoever has the URL of a Slack endpoint can post there. */
+/**
+ * Deletes the alerts of an account, disables its endpoints, and erases their secrets, because anyone with the URL of a Slack endpoint can
+ * post there.
+ */
 async function endWebhooks(tx: Transaction, accountId: string, now: Date): Promise<void> {
-  // Alerts before endpoints, as an evaluation locks them.
+  // Locks alerts before endpoints, in the same order as an evaluation.
   await tx.delete(alerts).where(eq(alerts.accountId, accountId));
   await tx
     .update(webhooks)

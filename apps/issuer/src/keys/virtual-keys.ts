@@ -27,7 +27,7 @@ import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
 
-/** `POST /v1/virtual-keys`: stores a provider's key under an id that callers issue URLs with. */
+/** `POST /v1/virtual-keys`: stores a provider's key under an id with which callers issue URLs. */
 export const createVirtualKey = route(
   {
     method: 'post',
@@ -106,7 +106,7 @@ export async function storeVirtualKey(
   checkKey(findProvider(providers, provider), 'key', key);
   const id = `vk_${randomUUID()}`;
   const credentialId = randomUUID();
-  // Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear.
+  // Sealed before it leaves this process, so that neither Postgres nor Redis ever has the key in plain text.
   const sealed = seal(encryptionKeys, key, credentialContext(accountId, credentialId));
   const budgetId = randomUUID();
   const createdAt = new Date(now());
@@ -164,7 +164,7 @@ export async function loadVirtualKey(db: Database, accountId: string, id: string
   return row;
 }
 
-/** Selects rows of virtual keys, each with its place in a list. */
+/** Selects rows of virtual keys, each with its position in a list. */
 export const selectVirtualKeys = (db: Database | Transaction) =>
   db
     .select({

@@ -12,7 +12,7 @@ export type ArchiveTarget = { readonly folder: string } | { readonly s3: S3Targe
 export const archiveStoreOf = (target: ArchiveTarget, proxy: OutboundProxy | undefined): ArchiveStore =>
   's3' in target ? s3Store(target.s3, proxy) : folderStore(target.folder);
 
-/** Files in folders of a folder, readable by their owner alone. A file without a dot before its name is complete. */
+/** Files in subfolders of a folder, readable only by their owner. A file whose name does not begin with a dot is complete. */
 function folderStore(folder: string): ArchiveStore {
   const put: ArchiveStore['put'] = async (name, bytes) => {
     const to = join(folder, name);
@@ -26,7 +26,7 @@ function folderStore(folder: string): ArchiveStore {
       await file.close();
     }
     await rename(unfinished, to);
-    // A power failure may not take the new name back.
+    // A power failure must not undo the rename.
     const parent = await open(dirname(to));
     await parent.sync().finally(() => parent.close());
   };
@@ -35,23 +35,23 @@ function folderStore(folder: string): ArchiveStore {
 
 /** A bucket of S3, or of a store that speaks as S3 does. */
 type S3Target = {
-  /** Without a slash at the end. Undefined: that of AWS in the region. */
+  /** Without a slash at the end. Undefined: the address of AWS in the region. */
   readonly endpoint: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /** The beginning of all names: empty, or with a slash at the end. */
+  /** The prefix of all names: empty, or with a trailing slash. */
   readonly prefix: string;
   readonly credentials: AwsSigner['credentials'];
 };
 
-/** How long one request may take. A part needs three at most. */
+/** How long one request may take. A part needs at most three. */
 const REQUEST_MS = 60_000;
 /** An error of S3 is a short XML document. */
 const ERROR_MAX_BYTES = 65_536;
 
 /**
- * Keeps files in a bucket. A file counts as kept once reading it returns the same bytes, which works with every store and
- * needs no checksum that only some of them have.
+ * Keeps files in a bucket. A file counts as stored once a read returns the same bytes. This works with every store, and needs no checksum
+ * that only some stores support.
  */
 function s3Store(target: S3Target, proxy: OutboundProxy | undefined): ArchiveStore {
   const { region, bucket, prefix, credentials } = target;
@@ -66,7 +66,7 @@ function s3Store(target: S3Target, proxy: OutboundProxy | undefined): ArchiveSto
     const signal = AbortSignal.timeout(REQUEST_MS);
     return request(url, { method, dispatcher, headers: { ...own, ...signed }, body: body ?? null, signal });
   };
-  /** The problem of reading a file back. Undefined: the bucket has the whole file. */
+  /** The problem with reading a file back. Undefined: the bucket has the whole file. */
   const problemOf = async (name: string, bytes: Buffer): Promise<string | undefined> => {
     const answer = await ask('GET', name);
     if (answer.statusCode !== 200) return `${await refusal(answer)} to GET`;
@@ -75,7 +75,7 @@ function s3Store(target: S3Target, proxy: OutboundProxy | undefined): ArchiveSto
   };
   return {
     put: async (name, bytes) => {
-      // An issuer may have died after its upload: then no second version is made.
+      // An issuer may have died after its upload. Then no second version is created.
       if ((await problemOf(name, bytes)) === undefined) return;
       const answer = await ask('PUT', name, bytes);
       if (answer.statusCode !== 200) throw new Error(`S3 ${await refusal(answer)} to PUT`);
@@ -87,7 +87,7 @@ function s3Store(target: S3Target, proxy: OutboundProxy | undefined): ArchiveSto
   };
 }
 
-/** S3 compares it with what arrives, and wants it for buckets with a lock. */
+/** S3 compares it with the received bytes, and requires it for buckets with a lock. */
 const md5 = (bytes: Buffer) => createHash('md5').update(bytes).digest('base64');
 
 /** The status and the code of an error. The rest may quote the request, its key id included. */
@@ -97,13 +97,13 @@ async function refusal(answer: Dispatcher.ResponseData): Promise<string> {
   return `answered ${answer.statusCode}${code === undefined ? '' : ` ${code}`}`;
 }
 
-/** A body of at most so many bytes. Undefined if it has more. */
+/** A body of at most this many bytes. Undefined if it has more. */
 async function read({ body }: Dispatcher.ResponseData, most: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     length += chunk.length;
-    // Leaving the loop ends the answer.
+    // Leaving the loop destroys the answer.
     if (length > most) return undefined;
     chunks.push(chunk);
   }

@@ -7,26 +7,26 @@ import { eq, sql } from 'drizzle-orm';
 
 /** A place for files. */
 export type ArchiveStore = {
-  /** Resolves once the whole file is kept under this name, `folder/name`. Another file of this name is replaced. */
+  /** Resolves once the whole file is stored under this name, `folder/name`. Another file of this name is replaced. */
   readonly put: (name: string, bytes: Buffer) => Promise<void>;
-  /** Ends what is under way. */
+  /** Aborts running requests. */
   readonly close: () => Promise<void>;
 };
 
 /**
- * The archive of a task that deletes rows. Its rows go into `archive_parts` in the transaction that deletes them, as the
- * bytes and under the name of a file. A part is deleted once the store has confirmed it, so that a repetition writes the
+ * The archive of a task that deletes rows. Its rows go into `archive_parts` in the transaction that deletes them, as
+ * the bytes and under the name of a file. A part is deleted once the store has confirmed it, so that a retry writes the
  * same bytes under the same name.
  */
 export type Archive = {
   readonly add: (tx: Transaction, table: string, rows: readonly TextRow[]) => Promise<void>;
   /** Sends all parts that no other issuer is sending. @throws what the store throws; the part stays */
   readonly send: () => Promise<void>;
-  /** Whether parts wait, so that no more rows may follow. */
+  /** Whether parts wait. If so, no more rows may be added. */
   readonly isWaiting: (tx: Transaction) => Promise<boolean>;
 };
 
-/** @param job the name of the task. Each task sees its own parts only. */
+/** @param job the name of the task. Each task sees only its own parts. */
 export function archiveOf(db: Database, job: string, store: ArchiveStore): Archive {
   const ofJob = eq(archiveParts.job, job);
   return {
@@ -57,7 +57,7 @@ export function archiveOf(db: Database, job: string, store: ArchiveStore): Archi
   };
 }
 
-/** Longer than a store may take for a part. After that, another issuer sends a part of one that died. */
+/** Longer than a store may take for a part. After that, another issuer sends the parts of an issuer that died. */
 const CLAIM = sql`interval '5 minutes'`;
 
 async function claim(db: Database, job: string): Promise<TextRow | undefined> {

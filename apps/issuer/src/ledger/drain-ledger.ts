@@ -42,9 +42,9 @@ const BATCH = 500;
 const IDLE_MS = 1_000;
 const BUSY_MS = 50;
 const HELD_MS = 5;
-/** An issuer opens a new epoch in Redis within milliseconds, if it lives. */
+/** A live issuer opens a new epoch in Redis within milliseconds. */
 const OPENING_MS = 1_000;
-/** How long a closing issuer drains. Calls that settle later wait for another issuer. */
+/** How long a closing issuer drains. Later settles wait for another issuer. */
 const CLOSING_MS = 5_000;
 
 /** The running drainer. */
@@ -56,7 +56,7 @@ export type Ledger = {
 
 /**
  * Moves settled calls from the usage streams in Redis to the ledger in Postgres, each exactly once. It also opens the
- * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
+ * partitions of a Redis server that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
   const place: Place = { cursors: new Map(), untrimmed: new Map(), opening: new Map(), reopened: 0 };
@@ -104,9 +104,9 @@ export function startLedger(deps: LedgerDeps): Ledger {
 /** The last position of each partition that this issuer has seen. Postgres has the true one. */
 type Place = {
   readonly cursors: Map<number, Cursor>;
-  /** Partitions whose committed entries may still be in Redis, and those of them that the ledger already had. */
+  /** Partitions whose committed entries may still be in Redis, with the entries that the ledger already had. */
   readonly untrimmed: Map<number, ReadonlyMap<string, UsageEntry>>;
-  /** Epochs that others have begun, and how long Redis may take to hear of them. */
+  /** Epochs that other issuers have begun, and until when Redis may lack them. */
   readonly opening: Map<number, { readonly epoch: number; readonly untilMs: number }>;
   /** Partitions that were opened again since the last log line. */
   reopened: number;
@@ -128,7 +128,7 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
     all.map((cursor) => (working.has(cursor) ? moveOn(deps, place, cursor) : trimRest(deps, place, cursor))),
   );
   const { reopened } = place;
-  // Before anything is awaited: another round may be under way.
+  // Before the first await, because another round may be running.
   place.reopened = 0;
   if (reopened > 0) {
     deps.metrics.epochsChanged(reopened);
@@ -172,7 +172,7 @@ async function trimRest({ redis }: LedgerDeps, { untrimmed }: Place, cursor: Cur
   const repeated = untrimmed.get(cursor.partition);
   if (!repeated) return;
   await trim(redis, cursor, [...repeated.values()]);
-  // Another round may have added to it meanwhile.
+  // Another round may have added to it in the meantime.
   if (untrimmed.get(cursor.partition) === repeated) untrimmed.delete(cursor.partition);
 }
 
@@ -212,7 +212,7 @@ async function moveBatch(
 
 /**
  * Whether another round, here or at another issuer, has just committed this epoch and may not have opened it in Redis yet. Otherwise
- * issuers that find a new Redis together would begin one epoch after the other.
+ * issuers that find a new Redis at the same time would each begin another epoch.
  */
 function isBeingOpened({ cursors, opening }: Place, { partition, epoch }: Cursor): boolean {
   if (cursors.get(partition)?.epoch === epoch) return false;
@@ -266,7 +266,7 @@ async function writeLedger(
 
 const isSettled = (entry: UsageEntry): entry is SettledEntry => entry.outcome !== 'ended';
 
-/** The API key that issued each grant, its virtual key and its tags. Read here, so that no call has to carry them through Redis. */
+/** The API key that issued each grant, its virtual key and its tags. They are read here, so that calls need not store them in Redis. */
 async function issuersOf(
   tx: Transaction,
   calls: readonly { readonly grantId: string }[],
@@ -295,7 +295,8 @@ type Issuer = {
 async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {
   const sums = sumByBudget(counted);
   if (sums.length === 0) return [];
-  // In one order, also where the join has another: two transactions that lock several budgets must not deadlock.
+  // In a fixed order, whatever the order of the join, so that two transactions that lock several budgets never
+  // deadlock.
   const ids = sums.map(({ id }) => id);
   await tx
     .select({ id: budgets.id })
@@ -318,9 +319,9 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
 }
 
 /**
- * Revokes a grant that is alive and whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
- * already ended the grant in Redis, unless it died. It locks grants after everything that locks a session, in the order of a session's
- * revocation, so that the two never deadlock.
+ * Revokes a live grant whose call cost more than its worst case, because a price or a bound must be wrong. The gateway has already ended
+ * the grant in Redis, unless it died. This locks grants after sessions, in the same order as a session's revocation, so that the two never
+ * deadlock.
  */
 async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
   const over = rows.filter((row) => row.overrunMicrousd > 0).map((row) => row.grantId);

@@ -45,10 +45,7 @@ export function ledgerRow(entry: SettledEntry) {
   };
 }
 
-/**
- * The holder of a URL chooses the name of a model or a tool. It must not stop the ledger: Postgres refuses NUL in a
- * text.
- */
+/** The holder of a URL chooses the name of a model or a tool. It must not stop the ledger, and Postgres refuses NUL in a text. */
 const storable = (text: string) => text.replaceAll('\0', '').slice(0, NAME_MAX_CHARS);
 
 const storableOrNull = (text: string | undefined) => (text === undefined ? null : storable(text));
@@ -56,8 +53,8 @@ const storableOrNull = (text: string | undefined) => (text === undefined ? null 
 const NAME_MAX_CHARS = 255;
 
 /**
- * The lines of a call's price, if they are of what it is charged. They are of its usage, and a call whose grant has had too much back
- * is charged its hold instead.
+ * The price lines of a call, if they explain its charge. They explain its usage, but a call whose grant has had too many refunds is charged
+ * its hold instead.
  */
 export function priceLines(
   { lin, ovr = 0 }: Pick<CallRecord, 'lin' | 'ovr'>,

@@ -8,8 +8,8 @@ import { addToHours } from '../usage/call-hours.ts';
 import { addLateCalls, takeSummedCalls } from '../usage/sum-days.ts';
 
 /**
- * Adds to the rows of MCP calls how they ended. Their charges stand before them in the stream, so the rows are there. A row takes its end
- * once, also where Redis has it twice.
+ * Adds to the rows of MCP calls how they ended. Their charges come first in the stream, so the rows exist. A row accepts its end once, even
+ * if Redis has it twice.
  */
 export async function recordEnds(tx: Transaction, entries: readonly UsageEntry[]): Promise<void> {
   const ends = entries.flatMap(({ outcome, record }) => (outcome === 'ended' ? endsIn(record) : []));

@@ -17,9 +17,9 @@ type Deps = {
 
 /** Entries of one partition that one transaction writes, each with at most ten calls. */
 const BATCH = 100;
-/** Names of an account on a day. Holders choose names, so calls with further ones count as `other`. */
+/** The most names for an account on a day. Holders choose names, so calls with further names count as `other`. */
 const NAMES_MAX = 200;
-/** The longest that a refused call may have waited at its gateway, by what that says. */
+/** The longest wait of a refused call at its gateway, as the gateway states it. */
 const LONGEST_MS = 86_400_000;
 
 /**
@@ -33,13 +33,13 @@ export function recordRefused(deps: Deps): () => Promise<boolean> {
     const moved = await Promise.allSettled(waiting.map((each) => movePartition(deps, days, each)));
     const failed = moved.find((each) => each.status === 'rejected');
     if (!failed) return moved.some((each) => each.status === 'fulfilled' && each.value);
-    // A day may be missing that was there.
+    // A day that existed may be missing.
     days.forget();
     throw failed.reason;
   };
 }
 
-/** An entry as far as it can be read, and when Redis took it. */
+/** The readable part of an entry, and when Redis received it. */
 type Read = { readonly entry: RefusedEntry; readonly atMs: number };
 
 /** Moves one batch of a partition. Returns whether there may be more. */
@@ -54,7 +54,7 @@ async function movePartition(
   const read = seen.flatMap((each) => readEntry(each, log));
   await days.make(read.flatMap(({ entry, atMs }) => entry.kept.map((call) => timeOf(call.ago, atMs))));
   const write = async (tx: Transaction, newest: string) => {
-    // Only one of several issuers that have read the same batch moves the mark.
+    // If several issuers have read the same batch, only one moves the mark.
     const isUnmoved = and(eq(refusedMarks.partition, partition), eq(refusedMarks.lastId, lastId));
     const [moved] = await tx.update(refusedMarks).set({ lastId: newest }).where(isUnmoved).returning();
     if (moved) await writeRefused(tx, read, usageMetadata);
@@ -74,7 +74,7 @@ async function readMark(db: Database, partition: number): Promise<string> {
   return '0-0';
 }
 
-/** An entry that cannot be read stops nothing: it is left out. */
+/** An unreadable entry is skipped, so that it stops nothing. */
 function readEntry({ id, entry }: Refused, log: Deps['log']): Read[] {
   try {
     // A stream id starts with the clock of Redis in milliseconds.
@@ -122,8 +122,8 @@ async function writeRefused(
 type Row = typeof refusedCalls.$inferInsert;
 
 /**
- * The rows without those that are written already. A gateway sends calls again if it did not hear that Redis has taken them, and then they
- * have another time.
+ * The rows without those that are written already. A gateway sends calls again if the answer of Redis was lost, and then they have another
+ * time.
  */
 async function withoutKnown(tx: Transaction, rows: readonly Row[]): Promise<Row[]> {
   const fresh = new Map(rows.map((row) => [row.requestId, row]));
@@ -206,7 +206,7 @@ type DaySum = {
   calls: number;
 };
 
-/** Adds calls to the sums of their days, in one order, so that two transactions never deadlock. */
+/** Adds calls to the sums of their days in a fixed order, so that two transactions never deadlock. */
 async function addSums(tx: Transaction, added: readonly DaySum[]): Promise<void> {
   const full = await fullDays(tx, added);
   const sums = new Map<string, DaySum>();
@@ -234,7 +234,7 @@ async function addSums(tx: Transaction, added: readonly DaySum[]): Promise<void>
     });
 }
 
-/** The accounts and days that have as many names as they may. */
+/** The accounts and days that have their maximum of names. */
 async function fullDays(tx: Transaction, added: readonly DaySum[]): Promise<ReadonlySet<string>> {
   const named = added.filter(({ name }) => name !== '');
   if (named.length === 0) return new Set();

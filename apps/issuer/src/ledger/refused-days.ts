@@ -4,22 +4,22 @@ import { getTableName, sql } from 'drizzle-orm';
 
 const DAY_MS = 86_400_000;
 const TABLE = getTableName(refusedCalls);
-/** How long a change of partitions waits for readers, as others then wait for it. */
+/** How long a change of partitions waits for readers. Other queries wait behind it. */
 const LOCK_WAIT = '2s';
-/** The number of an advisory lock. Nothing else on the server may lock it. */
+/** The number of an advisory lock. No other code on the server may lock it. */
 const LOCK = 7_743_448;
-/** Days that are made ahead of today. */
+/** The number of days whose partitions are created in advance. */
 const AHEAD = 2;
 
 /** The partitions of `refused_calls`: one for each day in UTC. */
 export type RefusedDays = {
-  /** Makes the partitions of these times that are missing. */
+  /** Creates the missing partitions for these times. */
   readonly make: (times: readonly Date[]) => Promise<void>;
-  /** Asks again which there are. */
+  /** Reads again which partitions exist. */
   readonly forget: () => void;
 };
 
-/** It remembers the days that have a partition, so that most batches ask nothing. */
+/** Caches the days that have a partition, so that most batches need no query. */
 export function refusedDays(db: Database): RefusedDays {
   const made = new Set<string>();
   return {
@@ -34,7 +34,7 @@ export function refusedDays(db: Database): RefusedDays {
   };
 }
 
-/** Makes a task that makes the partitions of today and of the next days. */
+/** Creates a task that creates the partitions for today and the next days. */
 export function makeDaysAhead(db: Database, now: () => number): () => Promise<boolean> {
   const days = refusedDays(db);
   return async () => {
@@ -61,7 +61,7 @@ export async function dropDay(tx: Transaction, day: string): Promise<void> {
 /** The partition of a day, as SQL names it. */
 export const partitionOf = (day: string) => sql.identifier(nameOf(day));
 
-/** Attaches a table, for which readers and writers of other days need not wait. */
+/** Attaches a table. Readers and writers of other days need not wait for this. */
 async function makeDay(tx: Transaction, day: string): Promise<void> {
   await alone(tx);
   const [found] = await tx.execute<TextRow>(sql`select to_regclass(${nameOf(day)})::text as name`);

@@ -28,13 +28,13 @@ import { dropDay, oldestDay, partitionOf } from './refused-days.ts';
 
 /** How long rows are kept in Postgres. */
 export type Retention = {
-  /** Days after a call, in whole days of UTC. 0: for good. */
+  /** Days after a call, in whole UTC days. 0: forever. */
   readonly ledgerDays: number;
-  /** Days of the sums by day, in whole days of UTC. 0: for good. */
+  /** Days of the sums by day, in whole UTC days. 0: forever. */
   readonly usageDays: number;
-  /** Days after the expiry of a URL. 0: for good. */
+  /** Days after the expiry of a URL. 0: forever. */
   readonly grantDays: number;
-  /** Days of refused calls and of their sums by day, in whole days of UTC. 0: for good. */
+  /** Days of refused calls and of their sums by day, in whole UTC days. 0: forever. */
   readonly refusedDays: number;
   /** Where rows go before they leave Postgres. */
   readonly archive: ArchiveTarget | undefined;
@@ -50,8 +50,8 @@ const CALLS = 5_000;
 const GRANTS = 1_000;
 
 /**
- * Makes a task that moves the sums by day on, then deletes old calls that are in them, and archives these calls. Any number of
- * issuers may run it.
+ * Creates a task that extends the sums by day, then deletes old calls that are in the sums, and archives these calls. Any number of issuers
+ * may run it.
  * @returns whether there may be more
  */
 export function forgetCalls(deps: Deps, { ledgerDays }: Retention): () => Promise<boolean> {
@@ -71,7 +71,7 @@ export function forgetCalls(deps: Deps, { ledgerDays }: Retention): () => Promis
   };
 }
 
-/** Takes calls of whole days whose sums are complete: account by account, as the ledger's index on the time has them. */
+/** Selects calls of whole days whose sums are complete, account by account, in the order of the ledger's index on the time. */
 function takeCalls(cutoff: SQL): SQL {
   const keptFrom = sql`least(${cutoff}, date_trunc('day', ${usageMarks.summedUntil}, 'UTC'))`;
   return sql`
@@ -107,7 +107,7 @@ export function forgetSums(deps: Deps, { usageDays: days }: Retention): () => Pr
   };
 }
 
-/** Takes sums of days whose calls are gone, account by account. From the first one on, reports of these days are refused. */
+/** Selects sums of days whose calls are gone, account by account. From the first deletion on, reports of these days are refused. */
 function takeSums(cutoff: SQL): SQL {
   const sumsFrom = sql`least(${cutoff}, ${usageMarks.keptFrom})`;
   return sql`
@@ -178,14 +178,13 @@ const takeRefusalDays = (cutoff: string): SQL => sql`
   delete from ${refusalDays} where ctid in (select ctid from ${refusalDays} where day < ${cutoff}::date limit ${CALLS})
   returning ${asText(refusalDays)}`;
 
-/** The last grant that was looked at, in the order of expiry. */
+/** The last visited grant, in the order of expiry. */
 type Place = { readonly expiresAt: string; readonly id: string };
 const START: Place = { expiresAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
 
 /**
- * Makes a task that deletes grants some time after their expiry, and with them their budgets, credentials and sessions if
- * nothing else refers to these. A grant stays while its credential is kept. Any number of issuers may run it; a run goes
- * on where the last one ended.
+ * Makes a task that deletes grants some time after their expiry, and their budgets, credentials and sessions if nothing else refers to
+ * them. A grant is kept while its credential is kept. Any number of issuers may run it. A run continues where the last one ended.
  * @returns whether there may be more
  */
 export function forgetGrants(deps: Deps, { grantDays }: Retention): () => Promise<boolean> {
@@ -255,7 +254,7 @@ async function deleteGrants(tx: Transaction, ids: readonly string[]) {
 const isUnusedIn = (column: PgColumn, id: PgColumn): SQL =>
   sql`not exists (select from ${column.table} where ${column} = ${id})`;
 
-/** Deletes those of these rows that nothing needs and no other transaction has locked; returns them. */
+/** Deletes the rows that nothing refers to and no other transaction has locked, and returns them. */
 async function deleteUnused(
   tx: Transaction,
   table: PgTable & { readonly id: PgColumn },
@@ -266,7 +265,7 @@ async function deleteUnused(
   const lock = sql`select ${table.id}::text from ${table} where ${inArray(table.id, [...ids])} for update skip locked`;
   const locked = (await tx.execute<TextRow>(lock)).flatMap(({ id }) => id ?? []);
   if (locked.length === 0) return [];
-  // Judged under the locks: a new grant may have taken a session before the first statement locked it.
+  // Checked again under the locks, because a new grant may have joined a session before the first statement locked it.
   return tx.execute<TextRow>(
     sql`delete from ${table} where ${inArray(table.id, locked)} and ${isUnused} returning ${asText(table)}`,
   );
@@ -279,7 +278,7 @@ const asText = (table: PgTable): SQL =>
     sql`, `,
   );
 
-/** Now by the earlier of two clocks: one that is ahead must not delete what lives. */
+/** The earlier of two clocks, so that a clock that is ahead deletes nothing alive. */
 async function readNow({ redis }: Deps): Promise<SQL> {
   const [seconds] = await redis.time();
   return sql`least(now(), to_timestamp(${Number(seconds)}::double precision))`;
@@ -287,7 +286,7 @@ async function readNow({ redis }: Deps): Promise<SQL> {
 
 const daysBefore = (now: SQL, days: number): SQL => sql`(${now} - ${days} * interval '1 day')`;
 
-/** The number of an advisory lock. Nothing else on the server may lock it. */
+/** The number of an advisory lock. No other code on the server may lock it. */
 const LOCK = 7_743_447;
 
 /** Runs in a transaction, one at a time over all issuers. */
@@ -298,9 +297,9 @@ const alone = <T>(db: Database, run: (tx: Transaction) => Promise<T>): Promise<T
   });
 
 /**
- * Runs a transaction that deletes rows and adds them to the archive, and sends them. Rows of before are sent first. Undefined
- * while another issuer is sending some: it deletes the next ones, too.
- * @throws what the archive throws. Then no row is deleted until those that have left their table are sent
+ * Runs a transaction that deletes rows and adds them to the archive, and sends them. Rows of earlier runs are sent first. Undefined while
+ * another issuer is sending some, because that issuer also deletes the next ones.
+ * @throws what the archive throws; then no row is deleted until the rows that have left their table are sent
  */
 async function deleting<T>(
   db: Database,
@@ -313,7 +312,7 @@ async function deleting<T>(
   return result;
 }
 
-/** Logs the sum of a pass when it ends. */
+/** Logs the total of a pass when it ends. */
 function countOf({ log }: Deps, message: string) {
   let sums: Record<string, number> = {};
   return (counts: Readonly<Record<string, number>>, goesOn: boolean): boolean => {

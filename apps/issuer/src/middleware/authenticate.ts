@@ -28,7 +28,7 @@ const KEY = {
   hasBudgets: accounts.hasBudgets,
 };
 
-/** The query of an API key by its hash, with what its account says of it. */
+/** The query of an API key by its hash, with the fields of its account. */
 const findByHash = (db: Database) =>
   db
     .select(KEY)
@@ -118,7 +118,7 @@ export function authenticate(deps: Needs): MiddlewareHandler<IssuerEnv> {
   };
 }
 
-/** Runs in the background: a request does not fail because this write does. */
+/** Runs in the background, so that a request does not fail if this write fails. */
 function recordUse(deps: Needs, id: string, now: number): void {
   deps.db
     .update(apiKeys)

@@ -8,7 +8,7 @@ const COUNTING_MS = 250;
 /**
  * Counts a request by the minute, over all issuers.
  * @param owner the id that chooses the partition
- * @param name under which it counts
+ * @param name of the counter
  * @returns undefined while Redis does not answer: such a request is not counted
  */
 export const countInTime = (redis: RedisClient, owner: string, name: string, perMinute: number) =>

@@ -23,7 +23,7 @@ export const answerError = (log: Logger) => {
     c.set('refused', refusal.code);
     if (ERRORS[refusal.code][0] >= 500 && mayLog(c.get('apiKey')?.id ?? '')) {
       const { message, ...named } = causeOf(error);
-      // The message of an unexpected error may quote anything. That of an outage is for the operator.
+      // The message of an unexpected error may quote anything. The message of an outage is for the operator.
       const logged = refusal.code === 'internal_error' ? named : { ...named, message };
       log.error({ request_id: requestId, ...logged, stack: framesOf(error) }, refusal.code);
     }
@@ -42,17 +42,17 @@ function toRefusal(error: Error): Refusal {
 }
 
 /**
- * Whether the refusal may leave before the whole body has arrived. The issuer does not read the rest, so the
+ * Whether the refusal may be sent before the whole body has arrived. The issuer does not read the rest, so the
  * connection must not be used again (RFC 9110 §15.5.14, RFC 9112 §9.3).
  */
 const mayHaveMoreToSend = (c: Context) =>
   c.req.header('transfer-encoding') !== undefined ||
   Number(c.req.header('content-length') ?? 0) > AT_ONCE_BYTES;
 
-/** A body of this length arrives with the headers or right behind them. */
+/** A body up to this length arrives with the headers or right after them. */
 const AT_ONCE_BYTES = 65_536;
 
-/** The lines of the stack that say where, without the message. */
+/** The frames of the stack, without the message. */
 function framesOf({ stack, cause }: Error): string[] | undefined {
   const text = cause instanceof Error ? cause.stack : stack;
   return text?.split('\n').filter((line) => line.startsWith('    at '));

@@ -28,7 +28,7 @@ export async function forgetIdempotencyKeys({ db, now }: Pick<RouteDeps, 'db' | 
 /** Rows that one statement deletes. */
 const FORGOTTEN_AT_ONCE = 5_000;
 
-/** A request with an `Idempotency-Key`, which may be a repetition. */
+/** A request with an `Idempotency-Key`, which may be a retry. */
 export type Claim = {
   readonly accountId: string;
   readonly route: string;
@@ -40,9 +40,9 @@ export type Claim = {
 type ClaimRow = typeof idempotencyKeys.$inferSelect;
 
 /**
- * Claims an `Idempotency-Key` for this transaction, or finds the request that claimed it earlier. If that one is still under
- * way, this one waits at most five seconds for it.
- * @returns `earlier`: whether it is that of another request
+ * Claims an `Idempotency-Key` for this transaction, or finds the request that claimed it earlier. If that request is still running, this
+ * one waits at most five seconds for it.
+ * @returns `earlier`: whether another request had claimed it
  * @throws RefusedError `idempotency_conflict` when the key was used with another body, or the first request takes longer
  */
 async function claimKey(
@@ -109,12 +109,12 @@ export async function claimIdempotencyKey(
 /** The secret that only an answer shows: the path of its field (`api_key.key`), and its form from 32 random bytes. */
 export type Secret = { readonly field: string; readonly write: (bytes: Uint8Array) => string };
 
-/** A request that is answered once. */
+/** A request whose answer is created once. */
 type Asked = Pick<Claim, 'accountId' | 'route' | 'key'> & { readonly body: Uint8Array };
 
 /**
- * Runs a request in one transaction with its `Idempotency-Key`, or answers as an earlier one did. The answer is kept without
- * its secret, which is derived again.
+ * Runs a request in one transaction with its `Idempotency-Key`, or repeats the answer of an earlier one. The answer is stored without its
+ * secret, which is derived again.
  * @param run gets the services, whose database is the transaction, and the secret
  * @throws RefusedError as `claimKey`
  */
@@ -140,7 +140,7 @@ export function answerOnce<A>(
   return inTime(answered);
 }
 
-/** A copy with this value at a path. JSON leaves out a field that is undefined. A secret of null stays: there was none. */
+/** A copy with this value at a path. JSON omits an undefined field. A null secret stays null, because there was none. */
 function putAt(answer: object, path: string, value: string | undefined): object {
   const [name = '', ...rest] = path.split('.');
   const inner = (answer as Record<string, object | null>)[name];
@@ -154,7 +154,7 @@ function bytesOf({ encryptionKeys }: Needs, { accountId, route, key, bodyMac, gr
   return bytes;
 }
 
-/** Claims the key of a request that does the same again when it is repeated, so that only another body is refused. */
+/** Claims the key of an idempotent request, so that only a different body is refused. */
 export const claimOnly = (
   deps: Needs & Pick<RouteDeps, 'db'>,
   { body, ...request }: Asked,

@@ -4,7 +4,7 @@ import type { IssuerEnv } from '../identity/caller.ts';
 import { CallerLeft, leavingOf } from './caller-left.ts';
 import { DATABASE_UNAVAILABLE } from './errors.ts';
 
-/** Longer than a request waits for an earlier one with its `Idempotency-Key`, shorter than clients wait for an answer. */
+/** Longer than a request waits for an earlier one with its `Idempotency-Key`, and shorter than clients wait for an answer. */
 const LONGEST_MS = 8_000;
 
 /**
@@ -24,26 +24,26 @@ export function inTime<T>(asked: PromiseLike<T>, longestMs = LONGEST_MS): Promis
 
 /** Requests of one expensive kind that read at once. */
 const AT_ONCE = 3;
-/** Those of one account, so that its reports leave room for those of others. */
+/** The same for one account, so that its reports leave room for those of others. */
 const AT_ONCE_EACH = 2;
-/** The same of all kinds. Each may keep a connection for long, and issuing needs one, too, of the 10 of a pool. */
+/** The same for all kinds together. Each may keep a connection for long, and issuing needs one of the pool's 10 connections, too. */
 const ALL_AT_ONCE = 9;
 const ALL_AT_ONCE_EACH = 6;
 
 /** The turn of a request. */
 export type Turn = {
-  /** Whether the request of another account waits for the turn. */
+  /** Whether another account's request waits for the turn. */
   readonly isWanted: () => boolean;
-  /** Throws unless somebody waits for the answer: between two queries, so that the second one is not made for nothing. */
+  /** Throws if the caller no longer waits for the answer. Called between two queries, so that the second one does not run in vain. */
   readonly goOn: () => void;
 };
 
-/** Runs the queries of a request when its turn has come, unless its caller has left. */
+/** Runs the queries of a request in its turn, unless its caller has disconnected. */
 export type InTurn = <T>(c: Context<IssuerEnv>, run: (turn: Turn) => Promise<T>) => Promise<T>;
 
 /**
- * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `atOnceEach` of one account.
- * @returns a function that throws RefusedError `database_unavailable` after `longestMs`, and CallerLeft once the caller has left
+ * Creates a queue for requests of one kind. `AT_ONCE` requests read at once, and `atOnceEach` of one account.
+ * @returns a function that throws RefusedError `database_unavailable` after `longestMs`, and CallerLeft once the caller has disconnected
  */
 export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTurn {
   const queues = [queue(AT_ONCE, atOnceEach), OF_ALL_KINDS];
@@ -75,19 +75,21 @@ export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTur
 }
 
 type Queue = {
-  /** Waits for a turn of the account. Throws CallerLeft once the caller has left. */
+  /** Waits for a turn of the account. Throws CallerLeft once the caller has disconnected. */
   readonly take: (id: string, leaving: AbortSignal) => Promise<void>;
   readonly passOn: (id: string) => void;
-  /** Whether another account could read if this one did not. */
+  /** Whether another account waits for this one's turn. */
   readonly isWantedBy: (id: string) => boolean;
 };
 
 type Account = { reading: number; readonly waiting: (() => void)[] };
 
-/** `atOnce` read at once, and `atOnceEach` of one account. The accounts that wait take turns, and the requests of one come first in, first out. */
+/**
+ * `atOnce` read at once, and `atOnceEach` of one account. Waiting accounts take turns, and the requests of one account are served in order.
+ */
 function queue(atOnce: number, atOnceEach: number): Queue {
   let free = atOnce;
-  /** Those with requests, in the order of their turns. */
+  /** Accounts with requests, in the order of their turns. */
   const accounts = new Map<string, Account>();
   const startNext = () => {
     for (const [id, account] of accounts) {
@@ -96,7 +98,7 @@ function queue(atOnce: number, atOnceEach: number): Queue {
       if (!start) continue;
       free--;
       account.reading++;
-      // Moves behind all others, where the loop visits it again.
+      // Moves to the end, where the loop visits it again.
       accounts.delete(id);
       accounts.set(id, account);
       start();

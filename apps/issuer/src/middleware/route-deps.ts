@@ -13,7 +13,7 @@ export type RouteDeps = {
   /** Leaves seeds of fresh grants in Redis. */
   readonly plantSeed: PlantSeed;
   readonly signingKey: SigningKey;
-  /** PASERK `k4.public` of earlier signing keys whose tokens are still valid. */
+  /** Earlier signing keys whose tokens are still valid, as PASERK `k4.public`. */
   readonly olderPublicKeys: readonly string[];
   readonly encryptionKeys: EncryptionKeys;
   readonly providers: ReadonlyMap<string, Provider>;
@@ -23,7 +23,7 @@ export type RouteDeps = {
   readonly gatewayUrl: string;
   /** The limit of an API key that has no limit of its own. */
   readonly requestsPerMinute: number;
-  /** Keys of metadata that each call is recorded with, in order. */
+  /** The metadata keys that are recorded with each call, in order. */
   readonly usageMetadata: readonly string[];
   /** Private addresses that webhooks may reach. */
   readonly allowPrivateUpstreams: PrivateUpstreams;

@@ -27,7 +27,7 @@ export type Shape = {
   readonly summary: string;
   /** Details beyond the summary. Markdown is limited to `code` and empty lines. */
   readonly description?: string;
-  /** `any`: every API key has it. Undefined: the route needs no API key. */
+  /** `any`: every API key may use it. Undefined: the route needs no API key. */
   readonly scope?: Scope | 'any';
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
@@ -35,17 +35,20 @@ export type Shape = {
   /** Undefined: 204, without a body. */
   readonly answer?: z.ZodType;
   readonly status?: 200 | 201;
-  /** Whether the handler may answer 202: Redis has yet to take over the change. */
+  /** Whether the handler may answer 202, which means that Redis does not have the change yet. */
   readonly pending?: true;
   /** The types of text that the handler may answer with instead. */
   readonly texts?: readonly ('text/csv' | 'application/x-ndjson')[];
   /** Whether the handler reads the `Idempotency-Key` of a POST. Otherwise it is read here. */
   readonly ownKey?: true;
-  /** The secret that only this answer shows. It is made here, so that a repetition can make it again. */
+  /** The secret that only this answer shows. It is created here, so that a retry can derive it again. */
   readonly secret?: Secret;
-  /** Refuses a key that has the scope of the route and lacks what this body needs. It runs before an earlier answer is repeated. */
+  /**
+   * Refuses a key that has the scope of the route but lacks a permission that this body needs. It runs before an earlier answer is
+   * repeated.
+   */
   readonly judge?: (apiKey: ApiKey, body: unknown) => void;
-  /** Operations on what the answer names, by the field of their `id`. Clients and tests of the document follow them. */
+  /** Operations on the things in the answer, by the field of their `id`. Clients and tests of the document follow them. */
   readonly links?: Readonly<Record<string, readonly string[]>>;
   /** Whether the answer has the revision as its `ETag`. A PATCH then reads `If-Match`. */
   readonly etag?: true;
@@ -59,7 +62,7 @@ type Read<S> = S extends z.ZodType ? z.output<S> : undefined;
 export type Given<S extends Shape> = {
   /** Undefined on a route without a scope. */
   readonly apiKey: S['scope'] extends Scope | 'any' ? ApiKey : undefined;
-  /** The API key as the one who makes a change. */
+  /** The API key as the actor of a change. */
   readonly by: S['scope'] extends Scope | 'any' ? Actor : undefined;
   readonly params: Read<S['params']>;
   readonly query: Read<S['query']>;
@@ -77,7 +80,7 @@ type Answer<S extends Shape> =
   | (S['answer'] extends z.ZodType ? z.output<S['answer']> : undefined)
   | (S['pending'] extends true ? Pending : never);
 
-/** The answer while Redis has yet to take over a change that Postgres has. */
+/** The answer while Redis lacks a change that Postgres has. */
 export const PENDING: Pending = { status: 'pending' };
 
 export type Route = {
@@ -100,7 +103,7 @@ export function route<const S extends Shape>(
         const given = judged(c, shape, read) as Given<S>;
         const key = isRepeatable(shape) && !shape.ownKey ? readIdempotencyKey(c) : undefined;
         const asked = key && { ...repeatOf(c), key, body: given.raw.bytes };
-        // A change that Redis takes over must be committed before it does.
+        // A change must be committed before Redis gets it.
         if (asked && shape.pending) await claimOnly(deps, asked);
         const answer = await whileStanding(c, () => {
           const again = judged(c, shape, read) as Given<S>;
@@ -120,19 +123,19 @@ export function route<const S extends Shape>(
 /** Whether a route reads an `Idempotency-Key`. */
 export const isRepeatable = ({ method, scope }: Shape): boolean => method === 'post' && scope !== undefined;
 
-/** The account and the address of a request: a key used at another address is another key. */
+/** The account and the address of a request. The same key at another address counts as a different key. */
 const repeatOf = (c: Context<IssuerEnv>) => ({
   accountId: c.get('apiKey').accountId,
   route: `${c.req.method} ${c.req.path}`,
 });
 
-/** Longer than a body takes that is sent at once. */
+/** Longer than the arrival of a body that is sent without a pause. */
 const HELD_BACK_MS = 250;
 /** As many as `answerOnce` derives. */
 const SECRET_BYTES = 32;
 
 /**
- * A request with its API key as that is now.
+ * A request with the present state of its API key.
  * @throws RefusedError `forbidden` for a key that may not make it
  */
 function judged(c: Context<IssuerEnv>, shape: Shape, read: Unjudged): Given<Shape> {
@@ -160,7 +163,7 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudge
   if (query?.success === false) throw new RefusedError(invalidRequest(query.error));
   const began = performance.now();
   const body = shape.body && (await readBody(c, shape.body));
-  // A caller may hold the body back after its API key was checked. A key that was revoked since, or lost the scope, must not create
+  // A caller may delay the body after its API key was checked. A key that was revoked or lost the scope in the meantime must not create
   // another key.
   if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
   return {
@@ -173,7 +176,7 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudge
   };
 }
 
-/** Parameters with several values. Some clients send one parameter for each value, and others separate them by commas. */
+/** Parameters with several values. Some clients send one parameter for each value, and others separate the values by commas. */
 const LISTS: ReadonlySet<string> = new Set(['group_by']);
 
 /** One value of a parameter that has keys: `metadata.team=red`, or `metadata[team]=red` as OpenAPI writes an object (`deepObject`). */

@@ -17,7 +17,7 @@ type Answered = {
 /** The spans of requests, one for each. */
 export type RequestTraces = { readonly requestEnded: (request: Answered) => void };
 
-/** Makes the span of a request when it has ended, so that nothing is kept while it runs. */
+/** Creates the span of a request after its end, so that nothing is stored while it runs. */
 export const requestTraces = (traces: Traces): RequestTraces => ({
   requestEnded: ({ method: sent, path, traceparent, beganAt, status, code, requestId }) => {
     const endedAt = performance.now();
@@ -44,5 +44,5 @@ export const requestTraces = (traces: Traces): RequestTraces => ({
 /** `SpanStatusCode.ERROR` of OpenTelemetry. */
 const FAILED = 2;
 
-/** Others have one name (HTTP conventions, `http.request.method`). */
+/** All other methods share one name (HTTP conventions, `http.request.method`). */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -14,7 +14,7 @@ export function reference(
   routes: Readonly<Record<string, Route>>,
   { issuerUrl, gatewayUrl }: { readonly issuerUrl: string; readonly gatewayUrl: string },
 ): void {
-  // All is made on the first request, because few issuers get one.
+  // Everything is built on the first request, because few issuers get one.
   let made: OpenApi | undefined;
   const api = () => {
     made ??= describeApi(routes, issuerUrl);
@@ -68,7 +68,7 @@ const SETTINGS = {
   hideTestRequestButton: true,
   documentDownloadType: 'none',
   hideModels: true,
-  // A tag with a text and no operation has no second column.
+  // A tag without operations has no second column.
   customCss: '.section-column:empty { display: none }',
 };
 
@@ -84,9 +84,9 @@ const STORAGE = `for (const name of ['localStorage', 'sessionStorage']) {
 }`;
 
 /**
- * The sandbox gives the page an origin of its own: it has no cookie and no storage of the issuer, and its requests are those of a stranger.
- * It may run Scalar and the script above, and connect to nothing. Scalar writes its styles into the page. `'self'` is the origin that the
- * page came from, also in a sandbox (CSP 3 §2.2.2).
+ * The sandbox gives the page an opaque origin: it has no cookie and no storage of the issuer, and its requests are unauthenticated. It may
+ * run Scalar and the script above, and connect to nothing. Scalar writes its styles into the page. `'self'` is the origin that the page
+ * came from, also in a sandbox (CSP 3 §2.2.2).
  */
 const POLICY = [
   'sandbox allow-scripts',

@@ -165,7 +165,7 @@ function describePending(): Response {
   return { description: STORED, headers: headersOf(202, true), content };
 }
 
-/** The subjects of the API, in the order of the document. */
+/** The tags of the API, in the order of the document. */
 export const TAGS = {
   Issuing: 'Signed URLs for LLM providers and MCP servers.',
   Sessions: 'Groups of issued URLs.',

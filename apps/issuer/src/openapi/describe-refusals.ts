@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, errorEnvelope } from '@presign/schema';
 import { isRepeatable, type Shape } from '../middleware/route.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
-/** Every code that a route may answer with: its own, and those of all routes of its kind. */
+/** Every code that a route may return: its own codes, and those of all routes of its kind. */
 export function refusalsOf(shape: Shape): ErrorCode[] {
   const { scope, method, params, body, errors = [] } = shape;
   const codes: ErrorCode[] = ['internal_error', ...errors];
@@ -24,7 +24,7 @@ export type Response = {
   readonly headers: Readonly<Record<string, Ref>>;
   readonly content?: Readonly<Record<string, { readonly schema: JsonSchema; readonly example?: unknown }>>;
   readonly links?: Readonly<Record<string, object>>;
-  /** The codes of a refusal. Its schema is that of all refusals: a narrower one would be another type in a generated client. */
+  /** The codes of a refusal. It uses the common schema of refusals, because a narrower one would be another type in a generated client. */
   readonly 'x-codes'?: readonly ErrorCode[];
 };
 type Ref = { readonly $ref: string };
@@ -34,7 +34,7 @@ export function describeRefusals(codes: readonly ErrorCode[]) {
   const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))];
   return statuses.map((status) => {
     const some = codes.filter((code) => ERRORS[code][0] === status);
-    // Every refusal of 403 has that one, so names that lack it are as exact and shorter.
+    // Every 403 refusal includes this code, so names omit it.
     const named = some.length > 1 ? some.filter((code) => code !== 'account_suspended') : some;
     return { status, name: named.join('-'), response: describeRefusal(status, some) };
   });

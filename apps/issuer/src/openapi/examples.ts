@@ -1,7 +1,7 @@
 import { ISSUE_LIMITS, REQUEST_LIMITS, showLimits, UNLIMITED } from '@presign/schema';
 import { alert, delivery, firing, ISSUED_AT, webhook, webhookWithSecret } from './example-alerts.ts';
 
-/** The ids, times and names of all examples, so that they tell one story. */
+/** The ids, times and names of all examples, so that the examples are consistent. */
 const SESSION = '3f2504e0-4f89-41d3-9a0c-0305e82c3301';
 const GRANT = '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69';
 const API_KEY = '5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e';
@@ -70,7 +70,7 @@ const apiKey = {
   last_used_at: null,
 };
 
-/** No issuer makes this key: its checksum is wrong. */
+/** No issuer creates this key, because its checksum is wrong. */
 const newApiKey = { ...apiKey, key: `presign_sk_${'0123456789'.repeat(4)}ABCDEFx7Q` };
 
 const account = {

@@ -5,7 +5,7 @@ export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /**
  * Converts a Zod schema to JSON Schema. A schema whose metadata has an `id` goes into `$defs` under that name, and is
- * referred to. If the metadata has `shownAs`, that schema is converted instead of the one that parses.
+ * referred to. If the metadata has `shownAs`, that schema is converted instead of the parsing schema.
  * @param io the side of a schema that transforms: `input` for requests, `output` for answers
  */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
@@ -31,18 +31,18 @@ function show(schema: z.core.$ZodType, json: JsonSchema, io: 'input' | 'output')
     for (const key of Object.keys(json)) delete json[key];
     Object.assign(json, toJsonSchema(shownAs, io), metadata);
   }
-  // Zod takes these for the output of a transform, and leaves them out of the input.
+  // Zod treats these as the output of a transform, and omits them from the input.
   for (const key of ['default', 'examples']) if (key in metadata) json[key] = metadata[key];
 }
 
-/** A copy of a named schema inherits the rules of its metadata, which the named one states. */
+/** A copy of a named schema inherits the rules in its metadata, and the named schema already states them. */
 function dropInherited(json: JsonSchema): void {
   if (json.$ref === undefined) return;
   for (const key of Object.keys(json)) if (!BESIDE_REF.has(key)) delete json[key];
 }
 const BESIDE_REF = new Set(['$ref', '$defs', 'description', 'default', 'examples']);
 
-/** Drops what holds for every JSON object, every whole number of this API, and every value of a format. */
+/** Drops rules that apply to every JSON object, every whole number of this API, or every value of a format. */
 function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   // JSON Schema has no formats for blocks of addresses. Their patterns say the same.

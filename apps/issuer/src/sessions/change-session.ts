@@ -85,7 +85,7 @@ type Asked = Omit<AskedChange, 'change'> & {
   readonly c: Context<IssuerEnv>;
 };
 
-/** Stores a change, and queues the limits and ends of the URLs for Redis. Returns the ids of their grants. */
+/** Stores a change, and queues the limits and expiries of the URLs for Redis. Returns the ids of their grants. */
 async function store(
   tx: Transaction,
   deps: Needs,
@@ -93,7 +93,7 @@ async function store(
 ): Promise<{ readonly changeId: ChangeId; readonly ids: string[] }> {
   const { by, id, change, c } = asked;
   const budgetIds = change.grants === undefined ? [] : await lockLiveBudgets(tx, deps, by.accountId, id);
-  // After the budgets and before the grants, as the ledger does.
+  // Locked after the budgets and before the grants, in the same order as the ledger.
   const own = and(eq(sessions.id, id), eq(sessions.accountId, by.accountId));
   const [session] = await tx.select().from(sessions).where(own).for('no key update');
   if (!session) throw new RefusedError({ code: 'not_found' });
@@ -134,8 +134,7 @@ async function refuseUnseenOf(tx: Transaction, { apiKey, id }: Asked): Promise<v
 type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChange>[4] };
 
 /**
- * Locks the budgets of the URLs and bundles of a session that have not ended. A URL that joins the session meanwhile stays as it is
- * issued.
+ * Locks the budgets of the URLs and bundles of a session that have not ended. A URL that joins the session meanwhile is not changed.
  * @throws RefusedError `invalid_request` if there are too many
  */
 async function lockLiveBudgets(tx: Transaction, { now }: Needs, accountId: string, sessionId: string) {
@@ -159,7 +158,7 @@ async function lockLiveBudgets(tx: Transaction, { now }: Needs, accountId: strin
 }
 
 /**
- * Locks the grants of these budgets, and judges again which have not ended.
+ * Locks the grants of these budgets, and checks again which have not ended.
  * @throws RefusedError `grant_ended` if all have
  */
 async function lockLive(

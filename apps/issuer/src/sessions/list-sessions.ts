@@ -35,8 +35,8 @@ export const listSessions = route(
 );
 
 /**
- * How many sessions are looked up for a page of one status: a few, which nearly always fill it, and then more. A page that they
- * do not fill ends with the last of them, so that it takes the same time however many sessions an account has.
+ * How many sessions are looked up for a page of one status: first a few, which nearly always fill the page, and then more. If they do not
+ * fill it, the page ends with the last of them, so that its time does not depend on the number of sessions.
  */
 const LOOKED_UP = { few: 500, many: 2_000 };
 /** If an account has no more grants that neither expired nor were revoked, an index finds all sessions with one. */
@@ -56,10 +56,10 @@ async function readPage({ db, now }: Needs, accountId: string, query: SessionsQu
   if (status === undefined) return pageOf(await read(listed));
   const isActive = hasActiveGrant(nowMs);
   const hasStatus = status === 'active' ? isActive : not(isActive);
-  /** A page of the next sessions, and the place of the last of them if they neither fill it nor are all. */
+  /** A page of the next sessions. If they neither fill the page nor are the last ones, it has the position of the last. */
   const lookUp = async (count: number) => {
     const last = await placeOf(db, listed, count);
-    // Sessions that begin meanwhile come first, and move none of these out.
+    // Sessions that are created meanwhile come first, and do not shift these.
     const rows = await read(and(listed, last && upTo(last, sessions)), hasStatus);
     return { page: pageOf(rows), last: rows.length > limit ? undefined : last };
   };
@@ -72,7 +72,7 @@ async function readPage({ db, now }: Needs, accountId: string, query: SessionsQu
   return last ? { ...page, next_cursor: writeCursor(last) } : page;
 }
 
-/** The place of the `count`-th session of a list, if it has so many. */
+/** The position of the `count`-th session of a list, if the list has that many. */
 async function placeOf(db: Database, listed: SQL | undefined, count: number): Promise<Cursor | undefined> {
   const [place] = await db
     .select({ id: sessions.id, micros: micros(sessions.createdAt) })
@@ -85,8 +85,8 @@ async function placeOf(db: Database, listed: SQL | undefined, count: number): Pr
 }
 
 /**
- * The same condition as `active` of a row. With `offset 0`, Postgres looks up the grants of one session after the other. A join of all
- * sessions with all live grants of the account, which it prefers until it has statistics of them, would compare each with each.
+ * The same condition as `active` of a row. With `offset 0`, Postgres looks up the grants of one session after the other. Without statistics
+ * Postgres prefers a join of all sessions with all live grants of the account, which compares each with each.
  */
 const hasActiveGrant = (nowMs: number): SQL => sql`exists (select from ${grants}
   join ${budgets} on ${budgets.id} = ${grants.budgetId}
@@ -144,7 +144,7 @@ export const selectSessions = (db: Database, where: SQL | undefined) =>
     .$dynamic();
 type From = ReturnType<typeof selectSessions>;
 
-/** Reads sessions, newest first, with figures of all their grants: of those that the answer has, and no others. */
+/** Reads sessions, newest first, with figures of all their grants. It reads only the sessions of the answer. */
 export function readSummaries(db: Database, nowMs: number, limit: number, from: From, where?: SQL) {
   const page = db
     .select({

@@ -31,9 +31,8 @@ export const revokeSession = route(
 );
 
 /**
- * `DELETE /v1/sessions?external_user=…` (or `external_session`, or `api_key`): revokes every grant that was issued with
- * this id or by this key. A session that has only such grants is revoked as a whole; one with other grants stays open for
- * them.
+ * `DELETE /v1/sessions?external_user=…` (or `external_session`, or `api_key`): revokes every grant that was issued with this id or by this
+ * key. A session with only such grants is revoked as a whole. A session with other grants stays open for them.
  */
 export const revokeSessions = route(
   {

@@ -3,10 +3,12 @@ import { callHours, type ledger } from '@presign/schema/ledger-tables';
 import type { Database, TextRow, Transaction } from '@presign/service/database';
 import { sql } from 'drizzle-orm';
 
-/** Intervals of an octave: an interval ends 19 % above the one before, so its middle is at most 9 % from each time in it. */
+/**
+ * The number of intervals in an octave. Each interval ends 19 % above the previous one, so its middle is at most 9 % from any time in it.
+ */
 const OF_OCTAVE = 4;
 
-/** The interval of a time in ms: 0 up to a millisecond, then each ends at 2^(n/4). Times are at most a day, so there are 107. */
+/** The interval of a time in ms: 0 up to a millisecond, then each ends at 2^(n/4). Times are at most a day, so there are 107 intervals. */
 export const intervalOf = (ms: number): number => (ms <= 1 ? 0 : Math.ceil(Math.log2(ms) * OF_OCTAVE - 1e-9));
 
 /** The middle of an interval, in whole milliseconds. */
@@ -29,7 +31,7 @@ type Ended = Pick<
   | 'settledAt'
 >;
 
-/** Adds calls that have ended to the sums by the hour. A refund is no call, and an MCP call counts when it ends. */
+/** Adds calls that have ended to the sums by the hour. A refund is not a call, and an MCP call counts when it ends. */
 export async function addToHours(tx: Transaction, calls: readonly Ended[]): Promise<void> {
   const sums = new Map<string, typeof callHours.$inferInsert>();
   for (const call of calls) {
@@ -58,7 +60,7 @@ const MERGED = 20_000;
 const COLUMNS = sql.raw('account_id, hour, provider, model, server, outcome, first_byte, total');
 
 /**
- * Merges the rows of one account and hour that have the same values. Rows that come late are merged again. Any number of issuers may run it.
+ * Merges the rows of one account and hour that have the same values. Late rows are merged again. Any number of issuers may run it.
  * @returns whether there may be more
  */
 export async function mergeHours(db: Database): Promise<boolean> {

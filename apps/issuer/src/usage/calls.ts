@@ -71,7 +71,7 @@ async function readCalls(db: Database, accountId: string, query: CallsQuery): Pr
 
 type Listed = { readonly id: string; readonly micros: string; readonly call: CallSummary };
 
-/** In the order of the page. Times of equal length compare as text does. */
+/** In the order of the page. Times of equal length compare like text. */
 const isNewer = (a: Listed, b: Listed) =>
   a.micros === b.micros ? a.id > b.id : BigInt(a.micros) > BigInt(b.micros);
 
@@ -94,7 +94,7 @@ async function settledCalls(db: Database, accountId: string, query: CallsQuery):
   return rows.map(({ call, ...place }) => ({ ...place, call: describeCall(call) }));
 }
 
-/** The condition for calls that ended so. */
+/** The condition for calls with this outcome. */
 function ended(outcome: CallsQuery['outcome']): SQL | undefined {
   if (outcome === undefined || outcome === 'all' || outcome === 'refused') return undefined;
   if (outcome !== 'failed') return sql`${outcomeInSql} = ${outcome}`;
@@ -118,7 +118,7 @@ async function refused(db: Database, accountId: string, query: CallsQuery): Prom
   return rows.map(({ call, ...place }) => ({ ...place, call: describeRefused(call) }));
 }
 
-/** `GET /v1/calls/{request_id}`: one call, and what was given back of it. */
+/** `GET /v1/calls/{request_id}`: one call with its refund. */
 export const getCall = route(
   {
     method: 'get',

@@ -40,7 +40,7 @@ export function addToDays(calls: SQL): SQL {
       from (select piece, ${both('+')} as sums from ${all} as each, ${placesIn('excluded')}) as each)`;
 }
 
-/** Takes calls out of their sums by day. A sum that they alone made goes, and a piece that has no others. */
+/** Takes calls out of their sums by day. A sum or a piece without other calls is deleted. */
 export function takeFromDays(calls: SQL): SQL {
   const all = (of: string) => sql.raw(`(${SUM_NAMES.map((name) => `${of}.${name}`).join(', ')})`);
   const left = SUM_NAMES.map((name) => `${name} = usage_days.${name} - taken.${name}`);
@@ -54,7 +54,7 @@ export function takeFromDays(calls: SQL): SQL {
     where usage_days.id = taken.id and ${all('usage_days')} <> ${all('taken')}`;
 }
 
-/** How many pieces two rows have up to a piece, and their sums up to there. */
+/** For two rows: the number of pieces up to a piece, and the sums up to there. */
 const placesIn = (other: string) => sql`
   lateral (select width_bucket(piece, usage_days.pieces) as own, width_bucket(piece, ${sql.raw(other)}.pieces) as other offset 0) as place,
   lateral (select ${runningUntil('usage_days', sql`place.own`)} as own, ${runningUntil(other, sql`place.other`)} as other offset 0) as until`;

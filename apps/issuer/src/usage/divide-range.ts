@@ -2,7 +2,7 @@ import { DAY_STARTS, type LocalPeriod, localPeriods } from '@presign/schema';
 
 /** The marks of an account in milliseconds. All but the first are at a midnight in UTC. */
 export type UsageMarks = {
-  /** Calls before it are in the sums of their days, and later ones are not. */
+  /** Calls before it are in the sums of their days. Later calls are not. */
   readonly summedMs: number;
   /** Calls before it may be gone from the ledger. */
   readonly keptMs: number;
@@ -12,7 +12,7 @@ export type UsageMarks = {
   readonly dividedMs: number;
 };
 
-/** Some pieces of a day of UTC, and the day of the zone in which they are. */
+/** Some pieces of a UTC day, and the zone's day that contains them. */
 export type PartOfDay = {
   readonly day: string;
   readonly first: number;
@@ -23,7 +23,10 @@ export type PartOfDay = {
 /** A report's range, divided: calls of the ledger, whole days from their sums, and parts of days from the sums of their pieces. */
 export type DividedRange = {
   readonly calls: readonly (readonly [from: number, to: number])[];
-  /** Whole days of UTC from one to before another, without those between. Each is in one day or month of the zone, if these are asked for. */
+  /**
+   * A run of whole UTC days, given by its first day and the day after its last. If days or months of a zone are requested, each UTC day
+   * lies in one of them.
+   */
   readonly days:
     | { readonly from: number; readonly to: number; readonly without: readonly number[] }
     | undefined;
@@ -45,17 +48,17 @@ export const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
 const LAST = DAY_STARTS.length - 1;
 const startOf = (piece: number) => (DAY_STARTS[piece] ?? 0) * MINUTE_MS;
-/** The piece of its day in which a moment is. */
+/** The index of the piece of the day that contains a moment. */
 const pieceOf = (ms: number) => DAY_STARTS.findLastIndex((_, piece) => startOf(piece) <= ms - floorDay(ms));
 const floorPiece = (ms: number) => floorDay(ms) + startOf(pieceOf(ms));
 const ceilPiece = (ms: number) => {
   if (floorPiece(ms) === ms) return ms;
   return pieceOf(ms) === LAST ? ceilDay(ms) : floorDay(ms) + startOf(pieceOf(ms) + 1);
 };
-/** Whether sums that have pieces end and begin at a moment. */
+/** Whether a piece begins at a moment. */
 export const isDivision = (ms: number): boolean => floorPiece(ms) === ms;
 
-/** Divides a range so that sums answer all of it but less than an hour at both of its ends, and what is not yet summed. */
+/** Divides a range so that sums answer it, except for less than an hour at each end and the calls that are not summed yet. */
 export function divideRange({ from, to, local }: Asked, marks: UsageMarks): DividedRange {
   const periods = local ? localPeriods(local.unit, from, to, local.zone) : [{ from, to, day: '' }];
   const divided = periods.map((period) => dividePeriod(period, local?.unit === 'day', marks));
@@ -82,7 +85,7 @@ function dividePeriod(
   const isCut = to < summedMs;
   const until = isCut ? floorPiece(to) : summedMs;
   if (first >= until) return { calls: [[from, to] as const], parts: [], days: undefined };
-  // The sums of the day of the mark have its calls before the mark.
+  // The sums of the mark's day contain the calls before the mark.
   const end = isCut ? until : Math.min(ceilDay(until), ceilPiece(to));
   const [begin, over] = [ceilDay(first), floorDay(end)];
   const days = isLocalDay || begin >= over ? [] : [{ from: begin, to: over }];

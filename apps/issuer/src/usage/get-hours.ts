@@ -70,7 +70,7 @@ const refuse = (param: string, problem: string) =>
 
 const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
 
-/** The interval in which a part of the calls of a group have ended. */
+/** The interval that contains a given percentile of a group's calls. */
 const reached = (name: 'total' | 'first_byte', part: number) => {
   const [below, all] = [sql.identifier(`${name}_below`), sql.identifier(`${name}_all`)];
   return sql`(min(${sql.identifier(name)}) filter (where ${below} >= ${part} * ${all}))::text`;

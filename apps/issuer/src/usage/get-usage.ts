@@ -26,8 +26,8 @@ import { divideAsked, findMarks, isLocal, selectUsage, type UsageAsked } from '.
 import { keyOf, refuseUndeclared } from './tags-asked.ts';
 
 /**
- * Reports of one account that are read at once. Two busy cores, six reports asked for at a time: with two at once the 99th
- * percentile of `POST /v1/presign` was 4.8 times that without reports, and with one 2.3 times (bench/scale/reports.ts).
+ * Reports of one account that are read at once. Measured on two busy cores with six requested reports: with two reports at once, the 99th
+ * percentile of `POST /v1/presign` was 4.8 times that without reports, and with one report 2.3 times (bench/scale/reports.ts).
  */
 const AT_ONCE = 1;
 
@@ -65,8 +65,8 @@ const DAY_MS = 86_400_000;
 const LOCAL_DAYS_MAX = 3_660;
 
 /**
- * The range of a report, and the last group that the page before had. A later page has the range of the first, so that it
- * continues the same report although its end was left out.
+ * The range of a report, and the last group of the previous page. A later page has the range of the first page, so that it continues the
+ * same report even if the end was omitted.
  * @throws RefusedError `invalid_request`
  */
 function rangeOf({ timezone, group_by: by = [], cursor, ...query }: UsageQuery, nowMs: number) {
@@ -85,7 +85,7 @@ function rangeOf({ timezone, group_by: by = [], cursor, ...query }: UsageQuery, 
   const end = to ?? new Date(nowMs);
   const begin = from ?? new Date(Math.max(0, end.getTime() - USAGE_DAYS * DAY_MS));
   if (begin >= end) throw refuse('from', 'expected a time before to, or before now without it');
-  // Each of its days is read by itself.
+  // Each of its days is read separately.
   if (isLocal({ timezone, group_by: by }) && end.getTime() - begin.getTime() > LOCAL_DAYS_MAX * DAY_MS)
     throw refuse(
       'from',
@@ -110,11 +110,11 @@ function refuseUnsummed(cause: unknown): never {
 
 /**
  * Rows of the ledger with the same values of the dimensions, which are null where these rows have none, and their sums. The texts of
- * Postgres are written as they are: no number is made of them, and no object for each group.
+ * Postgres are written unchanged, without parsing numbers and without an object for each group.
  */
 type UsageGroup = TextRow;
 
-/** A report of which Postgres has all groups, and this process a few. */
+/** A report whose groups are all in Postgres, and a few in this process. */
 type Report = {
   readonly total: UsageGroup;
   /** Whether a sum is above 2^53 − 1. */
@@ -127,14 +127,15 @@ type Report = {
 };
 
 /**
- * Groups that are read from Postgres and written at a time, while other requests wait. Under six reports, with 500 the 99th percentile of
- * `POST /v1/presign` was 74 to 99 ms, with 100 it was 40 to 61, and reports were 10 % slower (bench/scale/reports.ts, two busy cores).
+ * Groups that are read from Postgres and written at a time, while other requests wait. Under six reports, the 99th percentile of `POST
+ * /v1/presign` was 74 to 99 ms with 500 groups, and 40 to 61 ms with 100, and reports were 10 % slower (bench/scale/reports.ts, two busy
+ * cores).
  */
 const PIECE = 100;
 
 /**
- * Sums an account's ledger in one statement, so that all groups of a page are of one moment. Its cursor is open until
- * `write` ends.
+ * Sums an account's ledger in one statement, so that all groups of a page belong to one snapshot. Its cursor is open
+ * until `write` ends.
  */
 async function sumUsage(
   db: Database,
@@ -146,10 +147,10 @@ async function sumUsage(
     const marks = await findMarks(tx, accountId);
     const divided = divideAsked(asked, marks);
     refuseParts(asked, marks, divided);
-    // To compile a report takes Postgres longer than to sum it from days.
+    // Compiling a report takes Postgres longer than summing it from days.
     await tx.execute(sql`set local jit = off`);
     await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, divided)}`);
-    // The first row is the total, which is also the only group where there are no dimensions.
+    // The first row is the total. Without dimensions it is also the only group.
     const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
     if (!total) throw new Error('Postgres returned no total');
     const count = Math.min(Number(total.groups), asked.limit);
@@ -168,7 +169,7 @@ async function sumUsage(
 const fetchRows = (tx: Transaction, which: string) =>
   tx.execute<TextRow>(sql.raw(`fetch ${which} from usage_report`));
 
-/** The cursor of the page after this one. Answers have it in a header, so it is read before the groups between. */
+/** The cursor of the page after this one. Answers have it in a header, so it is read before the groups of this page. */
 async function readCursor(tx: Transaction, asked: UsageAsked, read: number): Promise<string> {
   const { from, to, limit, group_by: by } = asked;
   // Row 1 is the total.
@@ -177,7 +178,7 @@ async function readCursor(tx: Transaction, asked: UsageAsked, read: number): Pro
   return writeUsageCursor([from.getTime(), to.getTime(), by.map((name) => last?.[name] ?? null)]);
 }
 
-/** Refuses a question about calls that may be gone from the ledger, unless sums by day answer it. */
+/** Refuses a query for calls that may be gone from the ledger, unless sums by day can answer it. */
 function refuseParts(
   { from, to, ...asked }: UsageAsked,
   { keptMs, sumsMs, dividedMs }: UsageMarks,
@@ -214,7 +215,7 @@ const wantsCsv = (c: Context<IssuerEnv>, { format }: UsageQuery) =>
     ? accepts(c, { header: 'Accept', supports: ['application/json', 'text/csv'], default: '' }) === 'text/csv'
     : format === 'csv';
 
-/** How a report is written. */
+/** The writer of a report. */
 type Format = {
   readonly headers: Readonly<Record<string, string>>;
   /** Refuses a report that cannot be written. */
@@ -233,8 +234,8 @@ const READING_WANTED_MS = 3_000;
 type Write = (report: Report, isWanted: () => boolean) => Promise<void>;
 
 /**
- * Answers with a report, whole if it is short. A longer one is read from Postgres only as fast as the caller reads it, so
- * that neither its memory nor its writing grows with its length.
+ * Answers with a report, whole if it is short. A longer one is read from Postgres only as fast as the caller reads it, so that its memory
+ * does not grow with its length.
  */
 function writeReport(
   c: Context<IssuerEnv>,
@@ -246,7 +247,7 @@ function writeReport(
   return new Promise((answer, reject) => {
     let isRefused = false;
     const writeAll: Write = async (report, isWanted) => {
-      // The caller has waited too long for its turn or for Postgres, and has an answer.
+      // The caller has waited too long for its turn or for Postgres, and already has an error.
       if (isRefused) return;
       const { first, rest, total, nextCursor } = report;
       if (nextCursor !== null) c.header('link', nextPage(c, nextCursor));
