@@ -17,17 +17,17 @@ const STARTS = sql.raw(
   `'{${DAY_STARTS.map((minutes) => `${Math.floor(minutes / 60)}:${minutes % 60}`).join(',')}}'::time[]`,
 );
 
-/** The place of the piece of its day in which a moment is. */
+/** The index of the piece of the day that contains a moment. */
 export const pieceIn = (moment: SQL): SQL =>
   sql`(width_bucket((${moment} at time zone 'UTC')::time, ${STARTS}) - 1)::smallint`;
 
-/** No sums, as an array of one piece's. */
+/** Zero sums, as the array of one piece. */
 export const NO_SUMS_OF_PIECE = sql.raw(`'{${SUM_NAMES.map(() => 0).join(',')}}'::numeric[]`);
 const NO_SUMS = sql.raw(`'{{${SUM_NAMES.map(() => 0).join(',')}}}'::numeric[]`);
 
 /**
  * The sums of a row of `usageDays` up to the end of one of its pieces, as an array with one row.
- * @param place the number of its pieces up to there
+ * @param place the number of pieces up to there
  */
 export function runningUntil(row: string, place: SQL): SQL {
   const all = sql.raw(`array[[${SUM_NAMES.map((name) => `${row}.${name}`).join(', ')}]]`);

@@ -8,7 +8,7 @@ import { route } from '../middleware/route.ts';
 
 type RefusedRow = typeof refusedCalls.$inferSelect;
 
-/** A refused call in the form of all calls: it used nothing, and cost nothing. */
+/** A refused call in the format of all calls, without uses and cost. */
 export const describeRefused = (row: RefusedRow): CallSummary => ({
   request_id: row.requestId,
   session_id: row.sessionId,
@@ -91,7 +91,7 @@ export const getRefusals = route(
     },
 );
 
-/** The names that calls were refused for with a code on a day, those of most calls first. */
+/** The names for which calls were refused with a code on a day, those with the most calls first. */
 const namesOf = (rows: readonly (typeof refusalDays.$inferSelect)[], day: string, code: string) =>
   rows
     .filter((row) => row.day === day && row.code === code && row.name !== '')

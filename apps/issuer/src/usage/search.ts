@@ -50,7 +50,7 @@ async function findUsers({ db, accountId, text, limit }: Asked, goOn: () => void
       isCut: rows.some(({ place }) => Number(place) === most),
     };
   };
-  // In the collation of a language, names in another case are between those that begin with the text.
+  // In the collation of a language, names in another case stand between the names that begin with the text.
   const beginning = await read(text, sql`starts_with(name, ${text}::text)`);
   goOn();
   const all =
@@ -63,8 +63,8 @@ async function findUsers({ db, accountId, text, limit }: Asked, goOn: () => void
 }
 
 /**
- * Walks from one name to the next by the indexes of ledger and grants, so its work depends on how many names there are and not on how many
- * calls. Postgres walks only as far as rows are fetched. The last name that it may look at is a row, too.
+ * Walks from one name to the next by the indexes of ledger and grants, so its work depends on the number of names and not of calls.
+ * Postgres walks only as far as rows are fetched. The last name that it may scan is a row, too.
  */
 function walkUsers(accountId: string, from: string, most: number, fits: SQL, limit: number): SQL {
   const next = (beyond: SQL) => sql`least(

@@ -7,7 +7,7 @@ import { route } from '../middleware/route.ts';
 import { describeCall, NO_CALL } from './calls.ts';
 import { describeRefused } from './refused.ts';
 
-/** `GET /v1/calls/{request_id}/similar`: the calls around one that its holder may have repeated. */
+/** `GET /v1/calls/{request_id}/similar`: the calls around a call, to show whether its holder repeated it. */
 export const listSimilarCalls = route(
   {
     method: 'get',

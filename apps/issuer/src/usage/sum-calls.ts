@@ -12,7 +12,7 @@ export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' 
   readonly from: Date;
   readonly to: Date;
   readonly group_by: readonly UsageDimension[];
-  /** The values of the last group that the page before had. */
+  /** The values of the last group of the previous page. */
   readonly after?: readonly (string | null)[] | undefined;
 };
 
@@ -20,9 +20,9 @@ const UNFAILED_IN_SQL = sql.raw(UNFAILED.map((name) => `'${name}'`).join(', '));
 
 type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 
-/** A refund is a row of its own, and not a call. */
+/** A refund is a separate row, and not a call. */
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
-/** The refund of an MCP call that the gateway refused, because Redis had not answered: so its charge is no call either. */
+/** The refund of an MCP call that the gateway refused because Redis did not answer. Its charge is not a call either. */
 const isRefusal = sql`${ledger.outcome} = 'refunded' and ${ledger.failure} = ${NEVER_HEARD}`;
 export const SUMS_OF_CALLS: Sums = {
   calls: sql`count(*) filter (where ${isCall}) - count(*) filter (where ${isRefusal})`,
@@ -43,7 +43,7 @@ const SUMS_OF_DAYS: Sums = {
   output_tokens: sql`sum(${usageDays.outputTokens})`,
 };
 
-/** A sum of some pieces of a day, from the sums up to the last one and up to the one before the first. */
+/** The sum of some pieces of a day: the running sum up to the last piece, minus the running sum before the first. */
 const ofPart = (name: keyof typeof SUM_COLUMNS) => {
   const place = sql.raw(String(Object.keys(SUM_COLUMNS).indexOf(name) + 1));
   return sql`until.last[1][${place}] - until.before[1][${place}]`;
@@ -100,7 +100,7 @@ function callsIn(zone: string): Columns {
   return { ...CALLS, day: sql`${local}::date`, month: sql`to_char(${local}, ${MONTH}::text)` };
 }
 
-/** The same of days that are each within one month of the zone. */
+/** The same for days that each lie within one month of the zone. */
 const daysIn = (zone: string): Columns => ({
   ...DAYS,
   month: sql`to_char((${usageDays.day} + time '12:00') at time zone 'UTC' at time zone ${zone}::text, ${MONTH}::text)`,
@@ -108,14 +108,14 @@ const daysIn = (zone: string): Columns => ({
 
 const MONTH = 'YYYY-MM';
 
-/** The same of parts of days, which are each in one day of the zone. */
+/** The same for parts of days that each lie in one day of the zone. */
 const PARTS: Columns = {
   ...DAYS,
   day: sql`part.local_day::date`,
   month: sql`to_char(part.local_day::date, ${sql.raw(`'${MONTH}'`)})`,
 };
 
-/** Reads the marks of an account. The report must be of the same snapshot. */
+/** Reads the marks of an account. The report must use the same snapshot. */
 export async function findMarks(tx: Transaction, accountId: string): Promise<UsageMarks> {
   const [row] = await tx.select().from(usageMarks).where(eq(usageMarks.accountId, accountId));
   const msOf = (mark: Date | null | undefined) => mark?.getTime() ?? Number.NEGATIVE_INFINITY;
@@ -157,7 +157,7 @@ export function selectUsage(accountId: string, asked: UsageAsked, { calls, days,
   }
   if (parts.length > 0)
     selected.push(sumBy(pick(by, PARTS), SUMS_OF_PARTS, partsOfDays(accountId, asked, parts)));
-  // Without a call and a sum, a report has its total all the same.
+  // A report without calls and sums still has its total.
   if (selected.length === 0) selected.push(sumCalls(accountId, asked, 0, 0));
   const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(selected, sql` union all `)})
     as usage ${by.length > 0 ? sql`group by grouping sets ((${list(by.map(named))}), ())` : sql``}`;
@@ -211,7 +211,7 @@ const LARGEST = list(USAGE_SUMS.map((name) => sql`abs(coalesce(${named(name)}::n
 /** Whether a sum is above 2^53 − 1. */
 const IS_HUGE = sql`(max(greatest(${LARGEST})) over () > ${String(Number.MAX_SAFE_INTEGER)}::numeric)::text as huge`;
 
-/** Whether a group stands behind another one. Null stands behind all values. */
+/** Whether a group sorts after another one. Null sorts after all values. */
 function isAfter(by: readonly UsageDimension[], group: readonly (string | null)[]): SQL {
   const beyond = by.map((name, i) => {
     const same = by.slice(0, i).map((each, j) => sql`${named(each)} is not distinct from ${group[j]}::text`);

@@ -4,9 +4,9 @@ import type { Transaction } from '@presign/service/database';
 import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import { addToDays, takeFromDays } from './day-sums.ts';
 
-/** Calls that one transaction sums of a busy account. Ledger and sums wait for each other meanwhile. */
+/** The number of calls of a busy account that one transaction sums. Ledger and sums wait for each other meanwhile. */
 const SUMMED = 20_000;
-/** Accounts that one transaction looks at. */
+/** The number of accounts that one transaction considers. */
 const ACCOUNTS = 50;
 /** An account with fewer calls is summed together with others. */
 const FEW = SUMMED / ACCOUNTS;
@@ -15,23 +15,25 @@ const FEW = SUMMED / ACCOUNTS;
 const SUMMED_AFTER = sql`interval '1 hour'`;
 
 /**
- * Moves sums on towards the last full hour of an hour ago: of the accounts that are most behind, the first one, all or a part, and those
- * that have few calls.
+ * Extends sums toward the last full hour before an hour ago. It takes the account that is most behind, completely or in part, and further
+ * accounts with few calls.
  * @returns whether there may be more
  */
 export async function sumMore(tx: Transaction, now: SQL): Promise<boolean> {
   await tx.execute(sql`select pg_advisory_xact_lock(${SUMS_LOCK})`);
-  // Postgres expects millions of calls. To compile for them took 4/5 of the time: 11,000 calls a second instead of 54,000.
+  // Postgres expects millions of calls. Compiling for them took 4/5 of the time: 11,000 calls a second instead of 54,000.
   await tx.execute(sql`set local jit = off`);
   const until = sql`date_trunc('hour', ${now} - ${SUMMED_AFTER}, 'UTC')`;
   const mark = sql`coalesce(${usageMarks.summedUntil}, '-infinity')`;
   const own = sql`${ledger} where ${ledger.accountId} = behind.id
     and ${ledger.settledAt} >= behind.mark and ${ledger.settledAt} < ${until}`;
   const isFew = sql`(select count(*) from (select from ${own} limit ${FEW}) as each) < ${FEW}`;
-  // A mark is in whole milliseconds. More than a whole batch may have settled in one of them: then up to its end.
+  // A mark is in whole milliseconds. If more than a batch has settled in one millisecond, all calls up to its end are
+  // taken.
   const full = sql`(select greatest(date_trunc('milliseconds', ${ledger.settledAt}), behind.mark + interval '1 ms')
     from ${own} order by ${ledger.settledAt} offset ${SUMMED} limit 1)`;
-  // With the offset Postgres finds each account's calls by the index. Without it, it reads the whole ledger, as it expects them to be many.
+  // With the offset Postgres finds each account's calls by the index. Without the offset it reads the whole ledger, because it expects many
+  // calls.
   const moved = await tx.execute(sql`with behind as materialized (
       select ${accounts.id}, ${mark} as mark, row_number() over (order by ${mark}, ${accounts.id}) as place from ${accounts}
       left join ${usageMarks} on ${usageMarks.accountId} = ${accounts.id}
@@ -48,21 +50,21 @@ export async function sumMore(tx: Transaction, now: SQL): Promise<boolean> {
   return moved.length > 0;
 }
 
-/** The number of an advisory lock. Nothing else on the server may lock it. */
+/** The number of an advisory lock. No other code on the server may lock it. */
 const SUMS_LOCK = 7_743_448;
 
-/** Lets no sums be moved on until this transaction ends. Call it before calls are written to the ledger. */
+/** Prevents sums from being extended until this transaction ends. Call it before calls are written to the ledger. */
 export const holdMarks = async (tx: Transaction): Promise<void> =>
   void (await tx.execute(sql`select pg_advisory_xact_lock_shared(${SUMS_LOCK})`));
 
-/** Adds those of these calls that settled before the mark of their account: its sums have gone past them. */
+/** Adds the calls that settled before the mark of their account, because the sums have already passed them. */
 export async function addLateCalls(tx: Transaction, holdIds: readonly string[]): Promise<void> {
   await changeSums(tx, await findSummed(tx, holdIds), addToDays);
 }
 
 /**
- * Takes those of these calls that are summed out of their sums again, before they change.
- * @returns which, to be added once they have changed
+ * Subtracts the calls that are already summed from their sums, before the calls change.
+ * @returns these calls, to be added again after the change
  */
 export async function takeSummedCalls(tx: Transaction, holdIds: readonly string[]): Promise<string[]> {
   const summed = await findSummed(tx, holdIds);

@@ -3,7 +3,7 @@ import { and, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 
 const PREFIX = 'metadata.';
 
-/** The value of a key of metadata that a row has: null if it has none. */
+/** The value of a row's metadata key. Null: the row has no such value. */
 export const tagIn = (tags: SQLWrapper, key: string): SQL => sql`(${tags}::json ->> ${key}::text)`;
 
 /** The key of metadata that a dimension names. Undefined: it is another dimension. */
@@ -19,7 +19,7 @@ type Asked = {
   readonly group_by?: readonly string[] | undefined;
 };
 
-/** @throws RefusedError `invalid_request` for a key of metadata that calls are not recorded with */
+/** @throws RefusedError `invalid_request` for a metadata key that is not recorded with calls */
 export function refuseUndeclared(
   declared: readonly string[],
   { metadata = {}, group_by: by = [] }: Asked,

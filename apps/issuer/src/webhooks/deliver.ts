@@ -34,14 +34,14 @@ type WebhookDeps = {
 };
 
 const BUSY_MS = 20;
-/** Attempts of one issuer at once. */
+/** The number of simultaneous attempts of one issuer. */
 const AT_ONCE = 64;
-/** The share of these for endpoints that fail: one that hangs occupies its attempt until the timeout. */
+/** The share of attempts for failing endpoints, because a hanging endpoint occupies its attempt until the timeout. */
 const FAILING_AT_ONCE = 32;
 
 /** The running deliverer. */
 export type Webhooks = {
-  /** Claims no more deliveries, and waits for the attempts under way. */
+  /** Claims no more deliveries, and waits for running attempts. */
   readonly close: () => Promise<void>;
 };
 
@@ -56,7 +56,7 @@ export function startWebhooks(deps: WebhookDeps, idleMs: number): Webhooks {
   let closed = false;
   let failing = false;
   const work = deps.metrics.work('webhooks');
-  /** An endpoint became free during a round, so there may be more to deliver to it. */
+  /** An endpoint became free during a round, so it may have more deliveries. */
   let again = false;
 
   const attempt: Attempt = (claimed) => {
@@ -106,7 +106,7 @@ type Attempt = (claimed: Claimed) => void;
 
 /**
  * Records the events that time alone causes, and starts the attempts that are due.
- * @param underWay the endpoint of each attempt under way
+ * @param underWay the endpoint of each running attempt
  * @returns whether there may be more
  */
 async function round(
@@ -126,7 +126,7 @@ async function round(
   return claimed.length > 0 || more.includes(true);
 }
 
-/** Saves the other queries of a round where no account has an endpoint. */
+/** Saves the other queries of a round if no account has an endpoint. */
 async function anyEnabled(db: Database): Promise<boolean> {
   const rows = await db
     .select({ id: webhooks.id })
@@ -151,7 +151,7 @@ async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<voi
     const disabled = await markDelivery(deps.db, claimed, ended);
     if (disabled) deps.log.warn({ webhook: webhook.id, reason: disabled }, 'webhook endpoint disabled');
   } catch (error) {
-    // Once the claim has run out, another attempt is made.
+    // Once the claim has expired, another attempt is made.
     deps.log.warn({ ...named, ...causeOf(error) }, 'result of a webhook delivery not stored');
   }
 }
@@ -193,7 +193,7 @@ const forSlack = ({ encryptionKeys }: AttemptDeps, { event, webhook }: Claimed):
 
 const ownerOf = ({ accountId, id: webhookId }: Claimed['webhook']) => ({ accountId, webhookId });
 
-/** Milliseconds that one attempt may take in all. */
+/** The total time limit of one attempt, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 /** Bytes of an answer that are read, so that its connection can be reused. The rest is not awaited. */
 const ANSWER_MAX_BYTES = 16_384;
@@ -217,7 +217,7 @@ async function sendWebhook(dispatcher: Dispatcher, { url, headers, body }: Messa
       body,
     });
     const { statusCode: status } = answer;
-    // Only the status counts, also when the body breaks off.
+    // Only the status counts, even if the body breaks off.
     await answer.body.dump({ limit: ANSWER_MAX_BYTES, signal }).catch(() => {});
     if (status >= 200 && status < 300) return { status, error: null };
     return { status, error: 'http_status', restSeconds: restOf(answer.headers['retry-after']) };
@@ -226,7 +226,7 @@ async function sendWebhook(dispatcher: Dispatcher, { url, headers, body }: Messa
   }
 }
 
-/** An endpoint may ask for a pause of a day at most. */
+/** An endpoint may request a pause of at most a day. */
 const REST_MAX_SECONDS = 86_400;
 
 /** Reads `Retry-After` (RFC 9110 §10.2.3): seconds or a date; 0 for anything else. */

@@ -92,7 +92,7 @@ async function replay(
     .set({
       status: 'pending',
       attempts: 0,
-      // The result of an attempt that is under way no longer counts.
+      // The result of a running attempt no longer counts.
       claims: sql`${webhookDeliveries.claims} + 1`,
       nextTryAt: sql`now()`,
       deliveredAt: null,

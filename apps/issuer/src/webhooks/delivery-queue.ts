@@ -3,9 +3,9 @@ import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webh
 import type { Database, Transaction } from '@presign/service/database';
 import { and, eq, inArray, lt, type SQL, sql } from 'drizzle-orm';
 
-/** Longer than an attempt can take. After that, another issuer takes over the deliveries of one that died. */
+/** Longer than an attempt can take. After that, another issuer takes over the deliveries of an issuer that died. */
 const CLAIM_SECONDS = 30;
-/** Deliveries to one endpoint at once, for each issuer. A failing endpoint gets one, to see whether it still fails. */
+/** Deliveries to one endpoint at once, for each issuer. A failing endpoint gets one delivery, to see whether it still fails. */
 const AT_ONCE = 16;
 
 /** A delivery that this issuer attempts within `CLAIM_SECONDS`. */
@@ -60,7 +60,7 @@ export async function claimDeliveries(
 
 /**
  * Ids of deliveries that are due, locked. Materialized, because a subquery that runs twice would lock other rows. The
- * endpoints come in random order and share alike, so that no slow or busy endpoint takes every attempt.
+ * endpoints are in random order and get equal shares, so that no slow or busy endpoint takes every attempt.
  */
 const due = (endpoints: 'failing' | 'well', busy: readonly string[], most: number): SQL => sql`
   with endpoint as materialized (
@@ -106,9 +106,9 @@ export type Ended = {
 const WAITS = [5, 30, 120, 600, 3_600, 10_800, 28_800, 43_200];
 /** Waits vary by up to a fifth, so that deliveries that failed together do not retry together. */
 const JITTER = 0.2;
-/** Days of failures only, after which an endpoint is disabled. */
+/** The number of days with only failures after which an endpoint is disabled. */
 const FAILING_MAX_DAYS = 5;
-/** RFC 9110 §15.5.11, and Standard Webhooks: the endpoint wants no more requests. */
+/** RFC 9110 §15.5.11, and Standard Webhooks: the endpoint does not want more requests. */
 const GONE = 410;
 
 /**

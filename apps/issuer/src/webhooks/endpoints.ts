@@ -69,7 +69,7 @@ async function create(deps: Needs, by: Actor, request: WebhookRequest, secret: s
   const { db, encryptionKeys, now } = deps;
   const { accountId } = by;
   return db.transaction(async (tx) => {
-    // Locks the account: of two endpoints that are added at once, the second counts the first.
+    // Locks the account: if two endpoints are added at once, the second check counts the first.
     await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
     if ((await tx.$count(webhooks, eq(webhooks.accountId, accountId))) >= ENDPOINTS_MAX) {
       const message = `An account may have at most ${ENDPOINTS_MAX} endpoints.`;
@@ -181,9 +181,9 @@ export const deleteWebhook = route(
     async ({ by, params }) =>
       inTime(
         deps.db.transaction(async (tx) => {
-          // Two that are removed at once would each wait for the other to write its event `audit.entry`.
+          // Otherwise two simultaneous deletions would each wait for the other to write its event `audit.entry`.
           await tx.select().from(accounts).where(eq(accounts.id, by.accountId)).for('no key update');
-          // Alerts before endpoints, as an evaluation locks them.
+          // Locks alerts before endpoints, in the same order as an evaluation.
           await tx
             .update(alerts)
             .set({ webhookId: null })

@@ -8,7 +8,7 @@ import { type WebhookEvent, webhookEvent } from '@presign/schema';
 export function slackBody(payload: string): string {
   const stored: unknown = JSON.parse(payload);
   const { data: event } = webhookEvent.safeParse(stored);
-  // Another version wrote an event that this one does not know: its type says enough.
+  // An unknown event from another version. Its type is a sufficient message.
   const text = event ? textOf(event) : typeOf(stored);
   return JSON.stringify({ text: escaped(text.replace(BREAKS, ' ')) });
 }
@@ -16,7 +16,7 @@ export function slackBody(payload: string): string {
 const typeOf = (stored: unknown) =>
   typeof stored === 'object' && stored !== null && 'type' in stored ? String(stored.type) : 'An event.';
 
-/** Line breaks and control characters, so that no name adds lines that look like other messages. */
+/** Removes line breaks and control characters, so that no name adds lines that look like other messages. */
 const BREAKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 
 /**
