@@ -37,7 +37,7 @@ export type Refund = {
   /** No more is given back than was charged. */
   readonly uses: number;
   readonly costMicrousd: number;
-  /** False: the server surely never got the call, so this does not count among its grant's give-backs. */
+  /** False: the server certainly never got the call, so this refund does not count toward the grant's bound. */
   readonly wasSent?: boolean;
   /** JSON, for the ledger. */
   readonly record: string;

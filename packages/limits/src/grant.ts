@@ -38,12 +38,12 @@ const endsScript = script('find-ends', {
   reply: oneOf({ found: { revoked: numbers, suspended: numbers, moved: numbers, endsMs: numbers } }),
 });
 
-/** The limits of a budget as gateways and issuers pass them. Those that are left out are unlimited. */
+/** The limits of a budget as gateways and issuers pass them. Omitted limits are unlimited. */
 type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> &
   Partial<BudgetLimits> & {
-    /** Tokens of input and output. Windows alone have it. Null: no limit. */
+    /** Tokens of input and output. Only windows have it. Null: no limit. */
     readonly tokenLimit?: number | null;
-    /** Whether holders see it. Windows alone are shown. */
+    /** Whether holders see it. Only windows are shown. */
     readonly visible?: boolean;
   };
 
@@ -54,11 +54,11 @@ export type BudgetState = Limits & {
   readonly revision: number;
   readonly used: number;
   readonly settledMicrousd: number;
-  /** Windows alone count tokens. Left out: none were used. */
+  /** Only windows count tokens. Omitted: none were used. */
   readonly usedTokens?: number;
-  /** Whether it is of no use once the grant has expired. */
+  /** Whether it is no longer needed once the grant has expired. */
   readonly endsWithGrant: boolean;
-  /** The time in which it counts calls. Left out: always. */
+  /** The time in which it counts calls. Omitted: always. */
   readonly window?: Window | undefined;
 };
 
@@ -75,9 +75,9 @@ export type GrantState = {
   /** The partition's epoch, and the last stream entry that the budgets' figures contain. Undefined: it is from a seed. */
   readonly epoch: number;
   readonly lastId: string | undefined;
-  /** When the grant ends. Its token may say later. */
+  /** When the grant ends. Its token may end later. */
   readonly expiresAtMs: number;
-  /** When its newest token ends, if the end was ever moved. Undefined: with the grant. */
+  /** When its newest token ends, if the expiry was ever changed. Undefined: together with the grant. */
   readonly signedUntilMs: number | undefined;
   readonly credential: Omit<CredentialVersion, 'id'>;
   readonly budgets: readonly BudgetState[];
@@ -87,14 +87,14 @@ export type GrantState = {
 
 export type Loaded =
   | ('ok' | 'revoked' | 'expired' | 'stale' | 'closed')
-  /** A window of a budget has ended or not begun, by the clock of Redis, which says this. */
+  /** By the clock of Redis, whose time this is, a window of a budget has ended or not begun. */
   | { readonly nowMs: number };
 
 /**
- * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
- * each other, and keeps the limits of the later revision.
- * @returns `stale` when the ledger went on meanwhile, the limits changed, or the seed is of no use: read Postgres again.
- *   `expired` is judged by the clock of Redis. Throws what ioredis throws.
+ * Puts a grant into Redis. Creates only missing keys, so that two restores, or a restore and a call, cannot undo each
+ * other. Keeps the limits of the later revision.
+ * @returns `stale` if the ledger went on meanwhile, the limits changed, or the seed is unusable; then read Postgres
+ * again. `expired` is judged by the clock of Redis. Throws what ioredis throws.
  */
 export async function loadGrant(redis: RedisClient, state: GrantState): Promise<Loaded> {
   const { ref, credential } = state;
@@ -134,7 +134,7 @@ export async function loadGrant(redis: RedisClient, state: GrantState): Promise<
   return reply.is === 'another_window' ? { nowMs: reply.nowMs } : reply.is;
 }
 
-/** As `lua/shared/limits.lua` reads them. */
+/** In the format of `lua/shared/limits.lua`. */
 const writeLimits = (limits: Limits): string => {
   const values = STORED_LIMITS.map(
     ({ property, field, isAlwaysStored }) => `${field} ${limits[property] ?? (isAlwaysStored ? -1 : '-')}`,
@@ -153,8 +153,8 @@ function budgetKeyEndsMs(
 }
 
 /**
- * Reads what Redis keeps of a grant for gateways that have not seen it: its `doc` if it was loaded, or else its seed, if
- * its issuer has just left one. Throws what ioredis throws.
+ * Reads a grant from Redis for a gateway that has not cached it: its `doc` if it was loaded, or else its seed, if the
+ * issuer has just written one. Throws what ioredis throws.
  */
 export async function findGrant(
   redis: RedisClient,
@@ -170,7 +170,7 @@ export async function findGrant(
   return seed ? { seed: JSON.parse(seed) as Seed } : undefined;
 }
 
-/** A grant that was issued a moment ago, with a credential and a budget on which nothing has drawn yet. */
+/** A newly issued grant, with a credential and an unused budget. */
 export type Seed = {
   /** The epoch of its partition, read before the grant was committed. */
   readonly epoch: number;
@@ -180,9 +180,9 @@ export type Seed = {
   readonly config: Record<string, unknown> | null;
   /** The models that its calls may use. Null: all. */
   readonly models?: readonly string[] | null;
-  /** The conditions of its calls, as gateways know them. Null: none. */
+  /** The conditions of its calls, in the gateways' format. Null: none. */
   readonly conditions?: object | null;
-  /** Its MCP server, as gateways know it. Left out: none. */
+  /** Its MCP server, in the gateways' format. Omitted: none. */
   readonly server?: object | undefined;
   readonly expiresAtMs: number;
   readonly credential: CredentialVersion;
@@ -194,12 +194,12 @@ export type PlantSeed = (partition: number, grantId: string, seed: Seed) => void
 /** How long a seed lives. */
 const SEED_MS = 60_000;
 const SEED_MAX_CHARS = 8 * 1024;
-/** Seeds of one issuer that live at once. Each takes about 1 KB. */
+/** The most live seeds of one issuer. Each takes about 1 KB. */
 const SEEDS_MAX = 20_000;
 
 /**
- * Leaves seeds in Redis. They only save time: none is waited for, and one that fails, is too long or would be too many is
- * left out.
+ * Writes seeds to Redis. They only save time, so nothing waits for them. A seed that fails, is too long or exceeds the maximum number is
+ * skipped.
  */
 export function seeder(redis: RedisClient): PlantSeed {
   const plantedMs = new Float64Array(SEEDS_MAX).fill(-SEED_MS);
@@ -215,9 +215,9 @@ export function seeder(redis: RedisClient): PlantSeed {
 }
 
 /**
- * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. The tombstone lives as long as
- * the grant's other keys, and at least as long as the longest call, also for a grant that has expired. Postgres must have committed the
- * revocation. Throws what ioredis throws.
+ * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. The tombstone lives as long as the grant's other
+ * keys, and at least as long as the longest call, even if the grant has expired. Postgres must have committed the revocation. Throws what
+ * ioredis throws.
  */
 export async function revokeGrant(
   redis: RedisClient,
@@ -250,7 +250,7 @@ export async function changeLimits(
   });
 }
 
-/** A grant whose end was moved. */
+/** A grant whose expiry was changed. */
 export type MovedEnd = {
   readonly id: string;
   readonly credentialId: string;
@@ -260,7 +260,7 @@ export type MovedEnd = {
   readonly signedUntilMs: number;
 };
 
-/** As `changeLimits`, for the end of a grant. */
+/** Like `changeLimits`, for the expiry of a grant. */
 export async function moveEnd(redis: RedisClient, partition: number, grant: MovedEnd): Promise<void> {
   const { id, credentialId, revision, expiresAtMs: endsMs, signedUntilMs } = grant;
   await endScript.run(redis, {
@@ -270,8 +270,8 @@ export async function moveEnd(redis: RedisClient, partition: number, grant: Move
 }
 
 /**
- * Reads when a grant ends, if its end was ever moved, in Unix ms.
- * @returns undefined: as its token says. Throws what ioredis throws.
+ * Reads the expiry of a grant in Unix ms, if it was ever changed.
+ * @returns undefined if the token's expiry applies. Throws what ioredis throws.
  */
 export async function readEnd(redis: RedisClient, { partition, id }: GrantRef): Promise<number | undefined> {
   const ends = await redis.hget(keys.grant(partition, id), 'ends');
@@ -279,14 +279,14 @@ export async function readEnd(redis: RedisClient, { partition, id }: GrantRef): 
 }
 
 /**
- * A grant whose calls must end, because it or its credential is revoked for good, or its account is suspended; or one whose end was
- * moved, to a time in Unix ms.
+ * A grant whose calls must end because the grant or its credential is revoked, or its account is suspended; or a grant whose expiry was
+ * changed, with the new time in Unix ms.
  */
 export type Ends =
   | { readonly id: string; readonly why: 'revoked' | 'suspended' }
   | { readonly id: string; readonly why: 'moved'; readonly endsMs: number };
 
-/** Returns those grants of one partition that are revoked or suspended, and those whose end was moved. Throws what ioredis throws. */
+/** Returns the grants of one partition that are revoked or suspended, or whose expiry was changed. Throws what ioredis throws. */
 export async function findEnds(
   redis: RedisClient,
   partition: number,
@@ -308,7 +308,7 @@ export async function findEnds(
 }
 
 /**
- * When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. `load` refuses from
- * the expiry on, so nothing can rebuild a budget without the holds and calls that it has lost by then.
+ * When the Redis keys of a grant end, in Unix ms. By then no call can run that was admitted before the expiry. `load` refuses an expired
+ * grant, so no budget can be rebuilt without the holds and calls that were deleted with its keys.
  */
 export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEYS_KEPT_MS;

@@ -3,9 +3,9 @@ import { keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
 /**
- * Finds settings with which Redis could lose uses and money, by the `INFO` of every master. A service that hides a
- * setting is not judged by it.
- * @returns a sentence for the operator on each
+ * Finds settings with which Redis could lose uses and money, by the `INFO` of every master. A setting that a Redis
+ * service hides is not checked.
+ * @returns a sentence for the operator about each
  */
 export async function findRisks(redis: RedisClient): Promise<readonly string[]> {
   const infos = await Promise.all(
@@ -16,13 +16,13 @@ export async function findRisks(redis: RedisClient): Promise<readonly string[]> 
 
 const mastersOf = (redis: RedisClient) => (redis instanceof Cluster ? redis.nodes('master') : [redis]);
 
-/** The part of `maxmemory` that the fullest master uses; 0 if none has one, or says so. */
+/** The part of `maxmemory` that the fullest master uses; 0 if no master has or states a `maxmemory`. */
 export async function readMemoryShare(redis: RedisClient): Promise<number> {
   const shares = (await readMemory(redis)).flatMap(({ used, most }) => (most > 0 ? [used / most] : []));
   return Math.max(0, ...shares);
 }
 
-/** The memory of a master, in bytes. 0: it does not say it, or has no `maxmemory`. */
+/** The memory of a master, in bytes. 0: it does not state its memory, or has no `maxmemory`. */
 export type RedisMemory = { readonly used: number; readonly most: number; readonly system: number };
 
 /** The memory of every master. Throws what ioredis throws. */
@@ -54,7 +54,7 @@ export type RedisHealth = {
   readonly open: number;
 };
 
-/** Asks Redis whether it takes writes, and how many of the partitions 0 to `partitions` - 1 are open. Never throws. */
+/** Checks whether Redis takes writes, and how many of the partitions 0 to `partitions` - 1 are open. Never throws. */
 export async function readHealth(redis: RedisClient, partitions: number): Promise<RedisHealth> {
   const all = Array.from({ length: partitions }, (_, at) => redis.hget(keys.partition(at), 'state'));
   const [writes, ...states] = await Promise.all([
@@ -82,7 +82,7 @@ async function tryWrite(redis: RedisClient): Promise<RedisHealth['writes']> {
 export type ClockWatch = {
   /** How far this process is ahead of Redis, in ms. Undefined until Redis has answered. */
   readonly offsetMs: () => number | undefined;
-  /** The same, if it is so far that URLs and their expiry suffer. */
+  /** The same, if it is large enough to affect URLs and their expiry. */
   readonly farMs: () => number | undefined;
   readonly close: () => void;
 };
@@ -91,12 +91,12 @@ export type ClockWatch = {
 const FAR_MS = 5_000;
 const FIRST_MS = 100;
 const EVERY_MS = 10_000;
-/** An answer that took longer says too little about the moment at which Redis read its clock. */
+/** After a slower answer, the moment at which Redis read its clock is too uncertain. */
 const SLOW_MS = 1_000;
 
 type Log = Readonly<Record<'warn' | 'info', (fields: object, message: string) => void>>;
 
-/** Reads the clock of Redis every ten seconds, and logs when the clocks are far apart, and when they no longer are. */
+/** Reads the clock of Redis every ten seconds, and logs when the clocks begin and stop to differ too much. */
 export function watchClock(redis: RedisClient, now: () => number, log: Log): ClockWatch {
   let offsetMs: number | undefined;
   let isFar = false;
@@ -112,7 +112,7 @@ export function watchClock(redis: RedisClient, now: () => number, log: Log): Clo
     if (!far && isFar) log.info(fields, 'the clock agrees with that of Redis again');
     isFar = far;
   };
-  // While Redis does not answer, the last offset stands.
+  // While Redis does not answer, the last offset is kept.
   const lookAgain = async () => {
     await look().catch(() => {});
     if (!closed) timer = setTimeout(lookAgain, EVERY_MS).unref();
@@ -126,17 +126,18 @@ export function watchClock(redis: RedisClient, now: () => number, log: Log): Clo
   return { offsetMs: () => offsetMs, farMs: () => (isFar ? offsetMs : undefined), close };
 }
 
-/** Whether leases that have run out by a partition's clock may be swept, after an answer that says what that clock reads. */
+/** Whether expired leases of a partition may be swept, after an answer with the partition's time. */
 export type JumpWatch = (partition: number, answer: { askedMs: number; redisMs: number }) => boolean;
 
 /**
- * Sees when leases may have run out although their gateways live. Then a sweep waits for one lease, in which they renew the leases and
- * settle what has ended meanwhile:
- * - Redis was silent, or this process was. No answer yet counts as silence: another gateway may have waited for Redis until now.
+ * Detects when leases may have expired although their gateways are alive. Sweeps then pause for the length of a lease, in which gateways
+ * renew their leases and settle ended calls. The cases are:
+ * - Redis or this process did not respond for some time. Having no answer yet counts too, because another gateway may have waited for Redis
+ *   until now.
  * - The clock of Redis has jumped ahead: it was set, or a replica with another clock took over.
  *
- * It compares the clock with that of this process since its start, which never jumps. A slow answer is no jump: only the least
- * that the clock can be ahead now counts, against the most that it can have been ahead before.
+ * It compares the clock of Redis with this process' monotonic clock, which never jumps. A slow answer is not a jump: the smallest possible
+ * offset now is compared with the largest possible offset before.
  */
 export function watchForJumps(leaseMs: number, now: () => number = () => performance.now()): JumpWatch {
   const last = new Map<number, { readonly mostAheadMs: number; readonly answeredMs: number }>();
@@ -152,6 +153,6 @@ export function watchForJumps(leaseMs: number, now: () => number = () => perform
   };
 }
 
-/** Leases are renewed every third of their length, so these parts of it end none. Gateways sweep every sixth. */
+/** Leases are renewed every third of their length, so a pause up to these fractions ends none. Gateways sweep every sixth. */
 const HARMLESS_JUMP = 1 / 6;
 const HARMLESS_SILENCE = 1 / 3;

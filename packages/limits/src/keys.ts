@@ -1,13 +1,10 @@
-/** The ids by which Redis finds a grant. All its keys lie in one partition, so that Redis Cluster works. */
+/** The ids by which Redis finds a grant. All its keys are in one partition, as Redis Cluster requires. */
 export type GrantRef = {
   readonly id: string;
   readonly partition: number;
   readonly accountId: string;
   readonly credentialId: string;
-  /**
-   * The budgets it draws on: first its own or its bundle's, then its virtual key's if that has one, then the present windows of
-   * the budgets that it shares with others.
-   */
+  /** Its budgets in order: its own or its bundle's, the budget of its virtual key if any, and the present windows of its shared budgets. */
   readonly budgetIds: readonly string[];
 };
 
@@ -108,8 +105,8 @@ export const keys = {
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };
 
-/** The most that `UPSTREAM_TIMEOUT_SECONDS` may be. */
+/** The maximum of `UPSTREAM_TIMEOUT_SECONDS`. */
 const LONGEST_CALL_MS = 86_400_000;
 
-/** How long keys outlive their grant, and how long a tombstone lives at least: the longest call, and an hour to settle it. */
+/** How long keys outlive their grant, and the minimum life of a tombstone: the longest call, plus an hour to settle it. */
 export const KEYS_KEPT_MS = LONGEST_CALL_MS + 3_600_000;

@@ -5,9 +5,9 @@ import type { Raw } from './reply.ts';
 export type RedisClient = Redis | Cluster;
 
 /**
- * Without a connection commands fail at once instead of waiting in a queue: a call that cannot be counted now is
- * refused now. The client of one server sends nothing twice. A Cluster's sends a command again when a node goes away
- * (ioredis, README, "Cluster", `retryDelayOnFailover`), so each script may run twice.
+ * Without a connection commands fail at once instead of waiting in a queue, because a call that cannot be counted now
+ * is refused now. The client of a single server sends nothing twice. A Cluster client sends a command again if a node
+ * disappears (ioredis, README, "Cluster", `retryDelayOnFailover`), so each script may run twice.
  */
 const OPTIONS = {
   enableOfflineQueue: false,
@@ -22,19 +22,19 @@ export type RedisTimeouts = { readonly connectMs: number; readonly commandMs: nu
 const TIMEOUTS: RedisTimeouts = { connectMs: 5_000, commandMs: 5_000 };
 
 /**
- * Connects to Redis by URL: `redis[s]://host:port/db`, `redis+cluster://a:1,b:2`, `redis+sentinel://a:1,b:2/name`.
- * The client reconnects by itself; commands fail while there is no connection. Throws when the URL is malformed.
+ * Connects to Redis by URL: `redis[s]://host:port/db`, `redis+cluster://a:1,b:2`, `redis+sentinel://a:1,b:2/name`. The
+ * client reconnects automatically. Commands fail while there is no connection. Throws when the URL is malformed.
  * @param onError called with each connection error
  */
 export function connectRedis(url: string, onError: (error: Error) => void, timeouts = TIMEOUTS): RedisClient {
   const client = create(url, timeouts);
-  // Each call that waits to be settled listens for the connection.
+  // Each call that waits for its settle adds a listener for the connection.
   client.setMaxListeners(0);
   client.on('error', onError);
   return client;
 }
 
-/** Opens a second connection to the same Redis: one that subscribes cannot run other commands. */
+/** Opens a second connection to the same Redis, because a subscribed connection cannot run other commands. */
 export function anotherConnection(client: RedisClient, onError: (error: Error) => void): RedisClient {
   const another = client instanceof Cluster ? client.duplicate() : client.duplicate();
   another.on('error', onError);
@@ -57,19 +57,19 @@ export function redisReady(client: RedisClient, timeoutMs = 10_000): Promise<voi
 const REFUSED = /^(?:OOM|READONLY|MASTERDOWN|NOREPLICAS|MISCONF|LOADING|BUSY|NOAUTH|NOPERM) /;
 
 /**
- * Whether Redis surely did not run a script that failed with this error. A Cluster client may have sent the script
- * before, to a node that went away without an answer.
+ * Whether Redis certainly did not run a script that failed with this error. A Cluster client may have sent the script
+ * earlier to a node that disappeared without an answer.
  */
 export const surelyNotRun = (redis: RedisClient, error: unknown): boolean =>
   !(redis instanceof Cluster) && error instanceof Error && REFUSED.test(error.message);
 
-/** Replies of a server that is not the master, or is cut off from its replicas. */
+/** The replies of a server that is not the master, or is cut off from its replicas. */
 const ROLE_LOST = /^(?:READONLY|MASTERDOWN|NOREPLICAS) /;
 const RECONNECT_MS = 100;
 
 /**
- * Reconnects on a reply that says so: behind one address another server may have become the master, while this connection
- * stays with the old one. At most once in 100 ms, since every command of a pipeline gets that reply.
+ * Reconnects on such a reply. Another server behind the same address may have become the master, while this connection stays with the old
+ * one. It reconnects at most once in 100 ms, because every command of a pipeline gets that reply.
  */
 function reconnectsOnLostRole() {
   let lastMs = 0;
@@ -86,7 +86,7 @@ function create(url: string, { connectMs, commandMs }: RedisTimeouts): RedisClie
   const options = {
     ...OPTIONS,
     connectTimeout: connectMs,
-    // Ends a connection that answers nothing, and so its commands. ioredis' `commandTimeout` would start a timer for each.
+    // Closes a connection that does not answer, and fails its commands. ioredis' `commandTimeout` would start a timer for each command.
     socketTimeout: commandMs,
     reconnectOnError: reconnectsOnLostRole(),
   };
@@ -114,12 +114,12 @@ function endpoint(text: string): { host: string; port: number } {
   return { host: v6 ?? name, port: Number(port) };
 }
 
-/** Clients that write nothing before this turn of the event loop ends. */
+/** Clients that buffer their writes until the end of this event loop turn. */
 const heldBack = new WeakSet<RedisClient>();
 
 /**
- * Sends the scripts of all calls of this turn of the event loop in one write. A write for each costs more than all the
- * rest of a script's way (453 µs of CPU a call, 367 with one write).
+ * Sends the scripts of all calls of this turn of the event loop in one write. A write for each script costs more than
+ * everything else about it (453 µs of CPU a call, 367 with one write).
  */
 export function writeTogether(redis: RedisClient): void {
   if (heldBack.has(redis)) return;
@@ -134,11 +134,14 @@ export function writeTogether(redis: RedisClient): void {
   });
 }
 
-/** The groups of partitions that one run of a script can serve. In a Cluster each partition may be on another node, so it is alone. */
+/**
+ * The groups of partitions that one run of a script can serve. In a Cluster each partition may be on another node, so each is its own
+ * group.
+ */
 export const groupsOf = <T>(redis: RedisClient, partitions: readonly T[]): (readonly T[])[] =>
   redis instanceof Cluster ? partitions.map((each) => [each]) : [partitions];
 
-/** What EVAL and EVALSHA take after the script: the number of keys, KEYS, ARGV. */
+/** The arguments of EVAL and EVALSHA after the script: the number of keys, KEYS, ARGV. */
 export type Places = [keys: number, ...(string | number)[]];
 
 /** A script as Redis knows it. */

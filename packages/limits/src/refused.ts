@@ -13,7 +13,7 @@ const refuseScript = script('refuse', {
 /** An entry of the stream of refused calls, and its text. */
 export type Refused = { readonly id: string; readonly entry: string };
 
-/** Entries of a stream that is full. Further ones wait at their gateway. */
+/** The number of entries of a full stream. Further entries wait at their gateway. */
 const STREAM_MAX = 1_000;
 
 /** Adds refused calls to the stream of their partition. Returns false if it is full. Throws what ioredis throws. */

@@ -4,7 +4,7 @@ import { type Places, type RedisClient, sendScript } from './redis.ts';
 import { type Kinds, luaReply, type Reply } from './reply.ts';
 
 type Value = string | number | undefined;
-/** A part of the input: absent where the script declares none of its names. */
+/** A part of the input. Absent if the script declares no names of this kind. */
 type Part<P extends string, N extends string, T> = [N] extends [never] ? unknown : { readonly [K in P]: T };
 
 /** The input of a script, by name. An undefined argument is '' in Lua. */
@@ -27,7 +27,7 @@ export type Script<I, T> = {
   /** Sends the script's SHA-1, and its text only to a server that has not seen it. Throws what ioredis throws. */
   readonly run: (redis: RedisClient, input: I) => Promise<T>;
   readonly text: string;
-  /** What EVAL and EVALSHA take after the script: the number of keys, KEYS, ARGV. */
+  /** The arguments of EVAL and EVALSHA after the script: the number of keys, KEYS, ARGV. */
   readonly place: (input: I) => Places;
 };
 
@@ -79,10 +79,10 @@ export type Names = {
 };
 
 /**
- * Reads `lua/<name>.lua`, puts the files of `lua/shared` that it includes before it, and replaces names by positions:
- * `key.grant` by `KEYS[2]`, `arg.uses` by `ARGV[3]`, `each.budget[i]` by `KEYS[5 + i]`, `#each` by the length of the
- * list, `reply.held{limit = n}` by the Lua of `luaReply`. So names cost nothing when the script runs. The first line stays:
- * Redis reads there when it must refuse the script (Redis manual, "Script flags").
+ * Reads `lua/<name>.lua`, puts the files of `lua/shared` that it includes before it, and replaces names by positions: `key.grant` by
+ * `KEYS[2]`, `arg.uses` by `ARGV[3]`, `each.budget[i]` by `KEYS[5 + i]`, `#each` by the length of the list, `reply.held{limit = n}` by the
+ * Lua of `luaReply`. Names therefore cost nothing when the script runs. The first line is kept, because Redis reads there when it must
+ * refuse the script (Redis manual, "Script flags").
  * @throws when the script uses a name that is not declared, or does not use one that is
  */
 export function compileScript(name: string, names: Names, kinds: Kinds = {}): string {
@@ -108,7 +108,7 @@ export function compileScript(name: string, names: Names, kinds: Kinds = {}): st
     .replace(/\b(each\.\w+)\[(\w+)\]/g, (_, word: string, index: string) => place(word, index))
     .replace(/#each\b|\b(?:key|arg|each)\.\w+/g, (word) => place(word, ''));
   if (idle.size > 0) throw new Error(`${name}.lua does not use ${[...idle].join(', ')}`);
-  // On one line, so that the numbers of lines in Redis' errors are those of the file.
+  // On one line, so that line numbers in Redis' errors match the file.
   const before = included.map((file) => withoutComments(readLua(`shared/${file}`)).replace(/\s+/g, ' '));
   return [flags, ...before, own].join('');
 }

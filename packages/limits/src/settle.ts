@@ -47,7 +47,7 @@ const dueScript = script('due', {
   reply: oneOf({ due: { nowMs: figure, at: numbers, holdIds: texts } }),
 });
 
-/** The epoch of a call whose admission was never answered: it is given back if it was counted, and cannot be later. */
+/** The epoch of a call whose admission was never answered. The call is refunded if it was counted, and can no longer be counted later. */
 export const UNHEARD = '';
 
 /** How a call ended. */
@@ -55,13 +55,13 @@ export type Outcome = {
   readonly holdId: string;
   /** Epoch of its admission, or `UNHEARD`. */
   readonly epoch: string;
-  /** Uses to keep: those admitted, or 0 to give them back while the grant has not got too many calls back. */
+  /** Uses to keep: the admitted uses, or 0 to return them unless the grant has had too many refunds. */
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
-  /** Input and output together. Undefined: not known, so that no tokens of its minute are given back. */
+  /** Input and output together. Undefined: unknown, so no tokens of its minute are returned. */
   readonly usedTokens?: number | undefined;
-  /** False: the provider surely never got the call, so what is given back does not count among its grant's give-backs. */
+  /** False: the provider certainly never got the call, so its refund does not count toward the grant's bound. */
   readonly wasSent?: boolean;
   /** JSON, for the ledger. */
   readonly record: string;
@@ -73,16 +73,16 @@ export type Outcome = {
 export type Left = {
   readonly uses: number | undefined;
   readonly microusd: number | undefined;
-  /** The call keeps its uses and is charged its hold, because its grant has got too many calls back. */
+  /** The call keeps its uses and is charged its hold, because its grant has had too many refunds. */
   readonly isKept: boolean;
 };
 
 /**
- * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
- * It draws on the budgets of the hold, also where the grant has others by now.
- * A call whose admission was never answered is given back and does not come to the stream.
- * @returns undefined when the hold was settled before: by an earlier try, or in full when its lease ran out; and for a
- *   call whose admission was never answered. Throws what ioredis throws.
+ * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing. It charges
+ * the budgets of the hold, even if the grant has other budgets by now. A call whose admission was never answered is
+ * refunded and not added to the stream.
+ * @returns undefined if the hold was settled before, by an earlier try or in full when its lease expired, and for a
+ * call whose admission was never answered. Throws what ioredis throws.
  */
 export async function settle(
   redis: RedisClient,
@@ -115,7 +115,7 @@ export async function settle(
   return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
 }
 
-/** Frees the places that a charged call has among the calls under way. Leaving twice changes nothing. Throws what ioredis throws. */
+/** Frees the `concurrent_calls` places of a charged call. A second call changes nothing. Throws what ioredis throws. */
 export async function leave(redis: RedisClient, grant: GrantRef, chargeId: string): Promise<void> {
   await settleScript.run(redis, {
     ...settleKeys(grant.partition, chargeId, grant.budgetIds),
@@ -172,12 +172,12 @@ export async function renewAll(
   return done.filter((each) => each.status === 'rejected').length;
 }
 
-/** Holds of a partition that are settled at once: a few, so that calls do not wait long behind them. */
+/** The number of holds of a partition that are settled at once. It is small, so that calls do not wait long. */
 const SWEEP_BATCH = 100;
 
 /**
- * Settles in full the holds of a group of partitions (`groupsOf`) whose lease has run out by Redis' clock, unless `watch` sees
- * that it has just jumped. A hold that cannot be settled stays for the next sweep, and keeps no other from it. Returns how many it settled.
+ * Settles in full the holds of a group of partitions (`groupsOf`) whose lease has expired by Redis' clock, unless `watch` detects that the
+ * clock has just jumped. A hold that cannot be settled stays for the next sweep, and does not block others. Returns how many it settled.
  */
 export async function sweep(
   redis: RedisClient,
@@ -207,18 +207,18 @@ export async function sweep(
   return count;
 }
 
-/** Settles a hold in full if its lease has run out by Redis' clock; returns whether it did. */
+/** Settles a hold in full if its lease has expired by Redis' clock; returns whether it did. */
 export async function expire(redis: RedisClient, partition: number, holdId: string): Promise<boolean> {
   const budgetIds = (await heldBudgets(redis, partition, holdId)) ?? [];
   const { is } = await settleScript.run(redis, {
     ...settleKeys(partition, holdId, budgetIds),
-    // The script takes all else from the hold itself.
+    // The script reads everything else from the hold itself.
     args: { ...NOTHING_SAID, holdId, mode: 'expire' },
   });
   return is === 'settled';
 }
 
-/** The budgets that a hold draws on; undefined where Redis has no such hold. */
+/** The budgets of a hold. Undefined if Redis has no such hold. */
 async function heldBudgets(redis: RedisClient, partition: number, holdId: string) {
   const budgetIds = await redis.hget(keys.hold(partition, holdId), 'budgets');
   return budgetIds?.split(',');

@@ -18,10 +18,10 @@ export type PrivateUpstreams = boolean | ReadonlySet<string>;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * The only way out of a service: keep-alive connections to public addresses. It checks the address that it connects to, so a
- * name cannot resolve to another address after the check. It never reaches the metadata services of clouds, even if private
+ * The dispatcher for all outbound requests of a service: keep-alive connections to public addresses. It checks the address that it connects
+ * to, so a name cannot resolve to another address after the check. It never reaches the metadata services of clouds, even if private
  * addresses are allowed, because they return the machine's credentials.
- * @param proxy the way out for https, if there is one
+ * @param proxy for https, if configured
  */
 export function guardedDispatcher(allowPrivate: PrivateUpstreams, proxy?: OutboundProxy): Dispatcher {
   const connect = guardedConnect(allowPrivate);
@@ -38,10 +38,10 @@ export function guardedDispatcher(allowPrivate: PrivateUpstreams, proxy?: Outbou
   return new EnvHttpProxyAgent({ pipelining: 1, connect, factory, ...through }).compose(listHeaders);
 }
 
-/** A proxy for https, which opens a tunnel for each connection (RFC 9110 §9.3.6). Plain http does without. */
+/** A proxy for https, which opens a tunnel for each connection (RFC 9110 §9.3.6). Plain http does not use it. */
 export type OutboundProxy = {
   readonly url: string;
-  /** Hosts that are reached without it, separated by commas: names with their subdomains, with or without a port. */
+  /** Hosts that are reached directly, separated by commas: names with their subdomains, with or without a port. */
   readonly noProxy?: string | undefined;
 };
 
@@ -60,8 +60,8 @@ const listHeaders: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (opti
 };
 
 /**
- * Opens a tunnel, unless the host is a blocked address or a name that leads to one here. The proxy resolves the name again.
- * If this machine cannot resolve it, the proxy alone decides, except for names that are never public.
+ * Opens a tunnel, unless the host is a blocked address or a name that resolves to one here. The proxy resolves the name again. If this
+ * machine cannot resolve it, the proxy alone decides, except for names that are never public.
  */
 function guardedTunnel(
   allowPrivate: PrivateUpstreams,
@@ -111,7 +111,7 @@ function guardedConnect(allowPrivate: PrivateUpstreams): buildConnector.connecto
 type IsBlocked = (address: string) => boolean;
 
 /**
- * The addresses that a host must not lead to.
+ * The addresses to which a host must not resolve.
  * @param where `host:port`
  */
 export const blockedFor = (where: string, allowPrivate: PrivateUpstreams): IsBlocked =>
@@ -143,7 +143,7 @@ export function isReserved(address: string): boolean {
     case 4:
       return RESERVED_V4.check(address, 'ipv4') || isMetadata(address);
     case 6:
-      // An address with a zone (RFC 4007 §11) is for one link.
+      // An address with a zone (RFC 4007 §11) is valid on one link only.
       return address.includes('%') || RESERVED_V6.check(address, 'ipv6') || isMetadata(address);
     default:
       return true;

@@ -21,9 +21,8 @@ export type AwsRequest = {
 };
 
 /**
- * The headers that a request gets by AWS's Signature Version 4, without those that it has. The signature covers method, path,
- * query, host, headers and body. The library keeps derived keys for the day in which they hold, so they are cleared: no
- * key outlives its call.
+ * The headers that AWS's Signature Version 4 adds to a request. The signature covers method, path, query, host, headers and body. The
+ * library caches derived keys for the day of their validity, so they are cleared, and no key outlives its call.
  */
 export async function signAws(
   { service, region, credentials }: AwsSigner,
@@ -52,7 +51,7 @@ export async function signAws(
   );
 }
 
-/** The hash that the library wants, from Node. */
+/** The hash that the library needs, from Node. */
 class Sha256 {
   readonly #hash: Hash | Hmac;
 

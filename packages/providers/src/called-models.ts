@@ -16,10 +16,10 @@ type SentCall = {
   readonly body: JsonObject | undefined;
 };
 
-/** The part of a call that may use another model, and the reason as the rest of a sentence about it. */
+/** The part of a call that may use another model, and the reason as the end of a sentence. */
 type StrayModel = { readonly param: string; readonly reason: string };
 
-/** Fields of a body that choose a model next to `model`, or in its place. A reseller may know those of any vendor. */
+/** Fields of a body that choose a model next to `model`, or in its place. A reseller may accept those of any vendor. */
 const CHOOSERS: readonly string[] = [
   ...new Set([...BUILT_IN_PROVIDERS.values()].flatMap(({ modelFields = [] }) => modelFields)),
 ];
@@ -60,7 +60,7 @@ export function strayModel(
 }
 
 /**
- * Why no call on a path of a URL could use only these models. Undefined if one may, as on every pattern.
+ * Why no call on a path of a URL could use only these models. Undefined if a call could, as on every pattern.
  * @param config the fields that replace those of the holder
  */
 export function strayPath(

@@ -20,7 +20,7 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
 export const socketOf = (provider: Provider, path: string): Route['socket'] =>
   routeOf(provider, path)?.route.socket;
 
-/** Whether a call on a path would open a session that passes by no gateway, or get a key. */
+/** Whether a call on a path would open a session that bypasses the gateway, or return a key. */
 export const leadsOutside = (provider: Provider, path: string): boolean => onPath(provider, path).isOutside;
 
 /** The paths with a socket that a grant's path or pattern can reach. Under a pattern they are those of the provider's routes. */
@@ -82,7 +82,7 @@ export const reachesFree = ({ free = [] }: Provider, method: string, pattern: st
  */
 const routeOf = (provider: Provider, path: string): CompiledRoute | undefined => onPath(provider, path).route;
 
-/** Finds the route and the free methods of a path. Each call asks several times, so most paths are remembered. */
+/** Finds the route and the free methods of a path. Each call needs this several times, so most paths are cached. */
 function onPath(provider: Provider, path: string): OnPath {
   const { routes, free, outside, slashedIds, known } = compiled(provider);
   const before = known.get(path);
@@ -96,7 +96,7 @@ function onPath(provider: Provider, path: string): OnPath {
   if (path.length > LONGEST_KNOWN) return found;
   // A holder whose URL has a wildcard chooses paths, so there may be any number of them.
   if (known.size === MOST_KNOWN) known.clear();
-  // A copy: V8 keeps the whole text of which a part is kept, here the URL with its token.
+  // A copy, because V8 keeps a whole text alive for a substring, here the URL with its token.
   known.set(Buffer.from(path).toString(), found);
   return found;
 }
@@ -153,7 +153,7 @@ function compiled(provider: Provider): Compiled {
   return made;
 }
 
-/** Matches a path whose encoded slashes all stand where the pattern has a star. All else is compared byte for byte. */
+/** Matches a path whose encoded slashes are all at wildcards of the pattern. Everything else is compared byte for byte. */
 function onlyInStars(pattern: string): PathMatcher {
   const segments = pattern.split('/');
   return (path) => {

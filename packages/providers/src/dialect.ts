@@ -10,7 +10,7 @@ export type Dialect = {
   modelInPath?: ModelInPath;
   /** How its calls are bounded and metered. Absent: the endpoint is refused under a cost limit. */
   spend?: DialectSpend;
-  /** Fields that the gateway puts into a body before it is planned. Whoever does so has judged those of the holder. */
+  /** Fields that the gateway adds to a body before planning. The code that adds them has judged the holder's fields. */
   addedFields?: readonly string[];
   /** The form of its errors. Absent: OpenAI's. */
   errors?: ErrorShape;

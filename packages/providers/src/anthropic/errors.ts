@@ -5,7 +5,7 @@ import type { ErrorShape, PlainError } from '../dialect.ts';
  * `details.error_code` as `errorCode`, and `details`.
  */
 export const anthropicErrors: ErrorShape = Object.assign(bodyOf, {
-  /** Claude Code 2.1.332 repeats a 401 for three minutes, and shows nothing meanwhile. A 403 it shows at once. */
+  /** Claude Code 2.1.332 repeats a 401 for three minutes without showing anything. It shows a 403 at once. */
   ofDeadUrl: 403,
 } as const);
 
@@ -24,7 +24,7 @@ function bodyOf(error: PlainError): object {
 }
 
 /**
- * The provider's own word for a request that a thread cannot hold. The SDK's tool runner then sends the whole
+ * The provider's own code for a request that does not fit a thread. The SDK's tool runner then sends the whole
  * conversation again, without a thread (`@anthropic-ai/sdk` 1.14, lib/internal/threads/ThreadState).
  */
 const ofThread = (param: string | null): object =>

@@ -17,11 +17,11 @@ import type { Entry } from '../facts/fact.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 
-/** The facts about a call that its blocks need. */
+/** The facts about a call that are needed to judge its blocks. */
 export type BlockFacts = {
-  /** The model is one whose images have a known maximum. */
+  /** Whether the model's images have a known maximum. */
   readonly readsImages: boolean;
-  /** The most tokens of the definition that a reference to a tool brings into the prompt once more. */
+  /** The most tokens of a tool definition that a reference adds to the prompt again. */
   readonly largestTool: () => number;
 };
 
@@ -39,7 +39,7 @@ type BlockRule = (block: JsonObject, facts: BlockFacts) => Share;
 
 const asText: BlockRule = (block) => textShare(block);
 const asWindow: BlockRule = () => WHOLE_WINDOW;
-/** The provider writes the whole definition in the place of the reference. */
+/** The provider replaces the reference by the whole definition. */
 const asReference: BlockRule = (block, { largestTool }) =>
   together([textShare(block), { effect: 'harmless', extra: largestTool() }]);
 
@@ -75,7 +75,7 @@ function toolChangeShare(tool: unknown, { largestTool }: BlockFacts): Share {
   );
 }
 
-/** The most tokens that one definition takes: among the tools of a call, and those that its messages define. */
+/** The most tokens of one definition, among the tools of a call and those that its messages define. */
 export function largestToolOf(tools: unknown, messages: unknown): number {
   const added = objectsIn(messages).flatMap(({ content }) =>
     objectsIn(content).map(({ tool }) => (isJsonObject(tool) ? tool.definition : undefined)),
@@ -188,7 +188,7 @@ function sumByUnit(fees: readonly (readonly [unit: string, uses: number])[]): Us
   return sums;
 }
 
-/** A tool that the caller runs. Code of the provider that may call it makes turns without a maximum. */
+/** A tool that the caller runs. If the provider's code may call it, the number of turns has no maximum. */
 function ownToolShare(tool: JsonObject): Share {
   const callers = tool.allowed_callers ?? [];
   const direct = Array.isArray(callers) && callers.every((caller) => caller === 'direct');

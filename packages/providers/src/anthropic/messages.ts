@@ -76,7 +76,7 @@ const MESSAGES_FIELDS = compileGroup(FACTS.MESSAGES_FIELDS, {
 
 const MESSAGE = compileGroup(FACTS.MESSAGE, { ...JUDGED, content: apart(anthropicContent) });
 
-/** Deeper than any request needs. A body is walked by recursion. */
+/** The deepest nesting that is accepted, because a body is walked by recursion. No request needs more. */
 export const DEEPEST = 100;
 export const FORMAT_PROMPT = FACTS.FORMAT_PROMPT.most;
 /** Tokens left for the answer after a thinking budget, when the call has no bound of its own. */
@@ -103,7 +103,7 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
       ...(tools.passes === 1 && { leastInput: leastInputOf(body) }),
       ...(!cachesForHour(body) && { isShortCache: true }),
       fees: tools.fees,
-      // `max_tokens` may bound each turn of a server tool alone, so each is held.
+      // `max_tokens` may bound each turn of a server tool separately, so each turn is held.
       output: { ...output, times: tools.passes, coversReasoning: true },
     },
   };

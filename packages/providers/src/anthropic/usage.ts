@@ -16,7 +16,7 @@ export function readAnthropicAnswer(answer: unknown): Statement | undefined {
   return { ...statement, parts, content, unknown: [...unknown, ...codes] };
 }
 
-/** The results of a search that was made, which has a fee. An error of one is an object, and free. */
+/** The results of a search that ran, which has a fee. A failed search is an object, and free. */
 const isSearched = ({ type, content }: JsonObject): boolean =>
   type === 'web_search_tool_result' && Array.isArray(content);
 
@@ -96,7 +96,7 @@ const without = (usage: unknown, names: readonly string[]): JsonObject =>
     Object.entries(isJsonObject(usage) ? usage : {}).filter(([name]) => !names.includes(name)),
   );
 
-/** The fields of `over` win. A field that is null counts as absent. */
+/** Fields of `over` take precedence. A null field counts as absent. */
 const overlaid = (base: JsonObject, over: unknown): JsonObject => ({
   ...base,
   ...(isJsonObject(over)

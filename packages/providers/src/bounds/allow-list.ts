@@ -26,7 +26,7 @@ export const allow = (...lists: readonly (AllowList | { readonly [field: string]
 export const harmless = (...fields: readonly string[]): AllowList =>
   new Map(fields.map((field) => [field, 'harmless']));
 
-/** A field that may have these values only. Null means omitted, as in these APIs. */
+/** A field that may have only these values. Null means omitted, as in these APIs. */
 export const only =
   (reason: string, ...values: readonly unknown[]): Rule =>
   (value) =>
@@ -69,7 +69,7 @@ export const asUnbounded = ({ unbounded, at, isUnknown }: Exclude<Effect, string
   ...(isUnknown && { isUnknown }),
 });
 
-/** A thing that no list has, by the place that names it. */
+/** An unknown field or kind, by the place that names it. */
 export const unknownEffect = (unbounded: string, at: string): Effect => ({ unbounded, at, isUnknown: true });
 
 /** The effect of all objects of a list. Any other element is unbounded. */

@@ -27,8 +27,8 @@ const COSTLY: ReadonlySet<string> = new Set(
 export const isCostlyBeta = (name: string): boolean => COSTLY.has(name);
 
 /**
- * The rules of betas, the same for each dialect: a beta passes if all that it allows is known, since each field is judged. Any other
- * would change its call by something that nothing here bounds, and without it the provider would not do what the holder asked for.
+ * The rules of betas, common to all dialects. A beta passes if everything that it allows is known, because each field is judged. Any other
+ * beta could add unbounded work, and dropping it would change what the holder asked for.
  * @param at the field of a body that lists betas
  */
 export function betaRules(

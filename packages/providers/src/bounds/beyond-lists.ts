@@ -9,8 +9,8 @@ const NAME = /^[\w.[\]-]{1,40}$/;
 export const PLACE_LENGTH = 200;
 
 /**
- * The name of a place for figures and settings: without indexes, and with its value if that names a model or a kind:
- * `messages[].clear_at`, `tools[].type=browser`. `other`: it is no name.
+ * The name of a place for metrics and settings. It has no indexes, and has the value if that names a model or a kind:
+ * `messages[].clear_at`, `tools[].type=browser`. `other`: it is not a valid name.
  */
 export function nameOfPlace({ param: place = '', beta }: Partial<Unbounded>, body: JsonObject): string {
   if (place.length > PLACE_LENGTH) return 'other';
@@ -51,8 +51,8 @@ function pathOf(name: string): Pick<Found, 'steps' | 'kind'> {
 }
 
 /**
- * Bounds a body without the parts that are declared, and only as far as nothing else is known of them: a part that this version knows
- * to have a fee or no maximum is refused whatever is declared. Their bytes count, all of them, and the effect that is declared.
+ * Bounds a body without its declared parts. A part with a fee or without a maximum that this version knows is refused, whatever is
+ * declared. Declared parts count with all their bytes and with their declared effect.
  */
 export function boundBeyond(
   { places, refused }: CompiledPlaces,
@@ -76,7 +76,7 @@ export function boundBeyond(
     if (taken.length === 0) return judged;
     added = withFees(added, declared, taken.length);
     const bytes = declared.effect === 'harmless' ? facts.bytes : FILLS_ANY_WINDOW;
-    // The provider may write them into the prompt in other words. A count would be of the rest alone.
+    // The provider may write them into the prompt in another form, and a token count would cover only the rest.
     facts = { ...facts, bytes: bytes + Math.max(0, rewrittenShare(taken).extra), count: undefined };
   }
   return { unbounded: TOO_MANY };
@@ -97,7 +97,7 @@ function withFees(added: Added, declared: Declared, times: number): Added {
   return { fees, runs: added.runs + runs * times };
 }
 
-/** Each run reads the whole input again, and writes as much as the first. A part that is declared may ask for a longer cache. */
+/** Each run reads the whole input again, and writes as much as the first. A declared part may request a longer cache. */
 function withAdded({ isShortCache: _, ...bound }: Bound, { fees, runs }: Added): Bound {
   const { leastInput: __, ...rest } = bound;
   const all = { ...bound.fees };
@@ -135,11 +135,11 @@ function hasPlace(
 
 const spelling = (name: string): string => name.replaceAll('_', '').toLowerCase();
 
-/** Each turn judges the body once, and takes away all parts of one name that are alike. */
+/** Each turn judges the body once, and removes all equal parts of one name. */
 const TURNS_MAX = 16;
 const TOO_MANY: Unbounded = { param: 'body', reason: 'has too many fields that no list of this version has' };
 
-/** The objects on the way to a place, by what APIs judge their fields by. */
+/** The objects on the path to a place, by the properties that APIs use to judge their fields. */
 function kindsAlong(place: string, body: JsonObject): readonly string[] {
   const kinds: string[] = [];
   let at: unknown = body;
@@ -161,7 +161,7 @@ type Found = {
 
 /**
  * A copy without all places like one that was found.
- * @param taken gets what is left out
+ * @param taken gets the removed parts
  */
 function without(value: unknown, { steps, kinds, kind }: Found, taken: unknown[]): unknown {
   const [step = '', ...later] = steps;

@@ -1,10 +1,10 @@
 import type { Entry, Group } from '../facts/fact.ts';
 import { type AllowList, only, type Rule } from './allow-list.ts';
 
-/** A function that judges a field where it walks the body for more than effects. The list of fields then lets the field pass. */
+/** A function elsewhere that judges a field while it walks the body for other reasons. The list of fields then passes the field. */
 type Apart = { readonly apart: (...args: never[]) => unknown };
 
-/** Names the function that judges a field by itself. */
+/** The name of the function that judges a field separately. */
 export const apart = (judge: Apart['apart']): Apart => ({ apart: judge });
 
 /** The names of the judgements in a group. */
@@ -31,7 +31,7 @@ export const compileGroup = <G extends Group>(
     return typeof rule === 'object' && 'apart' in rule ? 'harmless' : rule;
   });
 
-/** Compiles a group into whatever bounds its entries. `plain` makes it of an effect, and `judgements` has it for each name. */
+/** Compiles a group into bounds of its entries. `plain` creates a bound from an effect, and `judgements` has one for each name. */
 export const compileWith = <G extends Group, T>(
   group: G,
   plain: (entry: PlainEntry) => T,

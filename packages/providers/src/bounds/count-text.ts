@@ -89,7 +89,7 @@ const BMP_MARKS = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
  */
 export function grownByRewriting(json: string): number {
   if (json.length > LONG) return json.length * (1 + INDENT * DEEP);
-  // As bytes, because to read a text by its characters takes five times as long.
+  // As bytes, because reading a text by characters takes five times as long.
   const bytes = Buffer.from(json);
   const { length } = bytes;
   let depth = 0;

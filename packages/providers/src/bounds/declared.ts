@@ -22,7 +22,7 @@ export type DeclaredPlaces = ReadonlyMap<string, Declared>;
 
 const RANK = { harmless: 0, 'whole window': 1, fee: 2, refused: 3 } as const;
 
-/** Whether one effect may cost a call more than another that it takes the place of. */
+/** Whether an effect may cost more than the effect that it replaces. */
 export const isLooser = (after: Declared, before: Declared): boolean => {
   if (after.effect !== 'fee' || before.effect !== 'fee') return RANK[after.effect] < RANK[before.effect];
   return after.unit !== before.unit || after.most < before.most || after.runs < before.runs;

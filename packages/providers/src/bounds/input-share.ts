@@ -4,7 +4,7 @@ import { grownByNormalisingAll, grownByRewriting } from './count-text.ts';
 
 /**
  * The input that one part of a body adds: its effect, and the tokens beyond one for each of its bytes. `extra` is
- * negative if the bytes are no text, as those of an image.
+ * negative if the bytes are not text, as for an image.
  */
 export type Share = { readonly effect: Effect; readonly extra: number };
 
@@ -15,13 +15,13 @@ export const WHOLE_WINDOW: Share = { effect: 'whole window', extra: 0 };
 
 export const unboundedShare = (reason: string): Share => ({ effect: { unbounded: reason }, extra: 0 });
 
-/** A part of a kind that no list has, by the place that names it. */
+/** A part of an unknown kind, by the place that names it. */
 export const unknownShare = (reason: string, at = 'type'): Share => ({
   effect: unknownEffect(reason, at),
   extra: 0,
 });
 
-/** A field that no list has, which names the place by itself. */
+/** An unknown field, which names the place itself. */
 export const unknownField = (reason: string): Share => ({
   effect: { unbounded: reason, isUnknown: true },
   extra: 0,

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../json.ts';
  */
 const LONGEST_TOKEN = 256;
 
-/** Every prompt has at least a turn and its end. A server states 0 or 1 when it does not know the count yet. */
+/** Every prompt has at least a turn and its end. A server that does not know the count yet states 0 or 1. */
 const LEAST = 2;
 
 /** The least input tokens, cached ones included, of a prompt that has so many characters of text. */
@@ -15,8 +15,8 @@ export const leastTokens = (characters: number): number =>
   Math.max(LEAST, Math.ceil(characters / LONGEST_TOKEN));
 
 /**
- * The characters of a prompt that surely are in it: texts, and blocks of text. It leaves out what a provider may drop or shorten, such as
- * thinking, results of tools, pictures and documents.
+ * The characters that are certainly in a prompt: texts, and blocks of text. It omits parts that a provider may drop or shorten, such as
+ * thinking, tool results, images and documents.
  */
 export function plainCharacters(content: unknown): number {
   if (typeof content === 'string') return content.length;

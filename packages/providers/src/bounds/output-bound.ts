@@ -7,7 +7,7 @@ const BOUND_NAMES: readonly string[] = ['max_tokens', 'max_completion_tokens', '
 /** The bound of a call that omits one, unless the API itself has a lower one. */
 const OMITTED = 4_096;
 const OMITTED_REASONING = 32_768;
-/** A bound is not lowered below this, or the call would be worth nothing to its caller. */
+/** A bound is not lowered below this, because the call would be useless to its caller. */
 const WORTHWHILE = 256;
 
 /**

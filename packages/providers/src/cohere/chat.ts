@@ -53,7 +53,7 @@ const FIELDS = compileGroup(FACTS.CHAT_FIELDS, {
   output: apart(readOutputBound),
 });
 
-/** Deeper than any request needs. A body is walked by recursion. */
+/** The deepest nesting that is accepted, because a body is walked by recursion. No request needs more. */
 const DEEPEST = 100;
 
 function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {

@@ -4,15 +4,16 @@ import { writeModelInBody, writeModelInPath } from '../model-in-path.ts';
 import { belowField, type CompiledConfig, type Fields, gather } from './compile-config.ts';
 
 /**
- * Lays a grant's `config` over a call. The config wins over the holder's values.
+ * Applies a grant's `config` to a call. The config overrides the holder's values.
  *
  * A generic name (`max_tokens`, `stop`, `n`…) moves to the place where the dialect keeps that setting, and every other
  * spelling of it is removed from the body. `model` goes into the path if the dialect names it there. Other names keep
  * their place: objects merge deeply, arrays and scalars replace. Without a dialect no name changes. A call without a
  * body stays without one.
  *
- * The arguments are not changed, and the result shares their unchanged parts. It takes time that grows with the body and
- * with the config's own top level. Before it sends the call, the caller must match the returned path against the grant.
+ * The arguments are not changed, and the result shares their unchanged parts. It takes time that grows with the body
+ * and with the config's own top level. Before it sends the call, the caller must match the returned path against the
+ * grant.
  */
 export function applyConfig(
   config: CompiledConfig,
@@ -47,7 +48,7 @@ function applyToBody({ dialect, model, removed, fields }: CompiledConfig, body: 
   return laidOver(fields, kept, met);
 }
 
-/** Notes an object of the holder that has the name of one of the config's. The config replaces other values. */
+/** Records an object of the holder with the name of an object in the config. The config replaces other values. */
 function meet(met: Map<string, JsonObject[]>, form: string, value: unknown): void {
   if (!isJsonObject(value)) return;
   const known = met.get(form);
@@ -71,7 +72,7 @@ function laidOver(
   return Object.fromEntries(kept);
 }
 
-/** Lays the fields of a config over a holder's object. It may be several: the same object under several spellings. */
+/** Applies the fields of a config to a holder's object. There may be several: the same object under several spellings. */
 function lay(fields: Fields, held: readonly JsonObject[]): JsonObject {
   const kept: [string, unknown][] = [];
   const met = new Map<string, JsonObject[]>();
@@ -82,7 +83,7 @@ function lay(fields: Fields, held: readonly JsonObject[]): JsonObject {
   return laidOver(fields, kept, met);
 }
 
-/** One value of those that a holder gives a field under several spellings: objects merge, of others the last one stands. */
+/** Merges the values that a holder gives one field under several spellings. Objects merge, and of other values the last counts. */
 function merged(dialect: Fields['dialect'], values: readonly unknown[]): unknown {
   const value = values.at(-1);
   if (values.length === 1 || !isJsonObject(value)) return value;

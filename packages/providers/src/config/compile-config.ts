@@ -2,12 +2,12 @@ import { type Dialect, fieldName, type Setting } from '../dialect.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { modelOf } from '../model-in-path.ts';
 
-/** A config as one dialect lays it over calls. It is made once, and no call changes it. */
+/** A config compiled for one dialect. It is built once, and calls do not modify it. */
 export type CompiledConfig = {
   readonly dialect: Dialect | undefined;
   /** The model that goes into the path. Undefined if the config has none, or the dialect names it in the body. */
   readonly model: string | undefined;
-  /** Top-level fields of a holder's body that go, each in the one form of its name. */
+  /** Top-level fields of a holder's body that are removed, each by the canonical form of its name. */
   readonly removed: ReadonlySet<string>;
   readonly fields: Fields;
 };
@@ -61,7 +61,7 @@ export const rivalsOf = (dialect: Dialect | undefined, config: JsonObject): Read
       .flatMap(({ rivals }) => rivals ?? []),
   );
 
-/** A config as a body of its own: what a holder sends who adds nothing. */
+/** A config as a body: the body of a holder who adds nothing. */
 export const bodyOf = ({ byForm }: Fields): JsonObject =>
   Object.fromEntries(Array.from(byForm.values(), ({ name, value }) => [name, value]));
 
@@ -110,7 +110,7 @@ function layerOf(dialect: Dialect | undefined, setting: Setting, given: Given): 
   return [setting.at.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value)].filter(isJsonObject);
 }
 
-/** Makes one object of several: two spellings of a field are one, objects merge, and of other values the last one stands. */
+/** Merges several objects into one. Two spellings of a field are one field, objects merge, and of other values the last counts. */
 function compileFields(dialect: Dialect | undefined, objects: readonly JsonObject[]): Fields {
   const byForm = new Map<string, Field>();
   for (const [form, { name, values }] of gather(dialect, objects))

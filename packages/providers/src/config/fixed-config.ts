@@ -5,11 +5,10 @@ import type { Provider } from '../provider.ts';
 import { bodyOf, compileConfig, type Fields, isSetting, rivalsOf } from './compile-config.ts';
 
 /**
- * The field of a config that would change a setting of a fixed config: the same setting under another name, at its place
- * within the body, in another spelling, or a field that overrides it. The fields that both have are not compared.
+ * The field of a config that would change a setting of a fixed config: the same setting under another name, at its place within the body,
+ * in another spelling, or a field that overrides it. Fields in both configs are not compared.
  *
- * The fixed config is read once. Then each field of the other is looked up in it, so the time grows with the sum of their
- * lengths.
+ * The fixed config is read once. Then each field of the other is looked up in it, so the time grows with the sum of their lengths.
  * @returns undefined if the fixed config acts as it does alone, on every endpoint of the provider
  */
 export function fieldOverFixed(
@@ -37,7 +36,7 @@ const GROUP_OF: ReadonlyMap<string, string> = new Map(
   Object.entries(NAMES).flatMap(([group, names]) => names.map((name): [string, string] => [name, group])),
 );
 
-/** A fixed config where one dialect sends it. */
+/** A fixed config in the places of one dialect. */
 type Places = {
   readonly dialect: Dialect | undefined;
   readonly fields: Fields;
@@ -50,7 +49,7 @@ const placesOf = (dialect: Dialect | undefined, fixed: JsonObject): Places => ({
   rivals: rivalsOf(dialect, fixed),
 });
 
-/** Whether a field overrides a fixed setting, or comes to a place where the fixed config has another value. */
+/** Whether a field overrides a fixed setting, or moves to a place where the fixed config has another value. */
 function overrides({ dialect, fields, rivals }: Places, field: string, given: JsonObject): boolean {
   const form = fieldName(dialect, field);
   if (rivals.has(form)) return true;
