@@ -24,19 +24,19 @@ const EMPTY: JsonObject = Object.freeze({});
 /** The value if it is text, else ''. `String(value)` is not safe: an object from outside may have a `toString` that throws. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** The count in a field: 0 if it is absent, NaN if it is no count. A sum that contains NaN is NaN. */
+/** The count in a field: 0 if it is absent, NaN if it is not a count. A sum that contains NaN is NaN. */
 export const countOf = (reported: unknown, field: string): number => {
   const value = isJsonObject(reported) ? (reported[field] ?? 0) : 0;
   return isTokens(value) ? value : Number.NaN;
 };
 
-/** Whether a value is a whole number from 0 on that arithmetic keeps exact. */
+/** Whether a value is a whole number of at least 0 that arithmetic keeps exact. */
 export const isTokens = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
 
 /**
- * A pattern that finds in a JSON text a member of one of these names that is not null. It may take quoted text for a member, and it
- * misses a name that is written with escapes.
+ * A pattern that finds in a JSON text a member of one of these names that is not null. It may mistake quoted text for a member. It does not
+ * find a name that is written with escapes.
  * @param names of letters, digits and `_`
  */
 export const valueOfAny = (names: readonly string[]): RegExp =>

@@ -28,7 +28,7 @@ function metadataOf({ code, param, requestId, details }: PlainError): Record<str
   );
 }
 
-/** The names of google/rpc/code.proto, which has none for 402, 413, 415 and 422. */
+/** The names of google/rpc/code.proto. It has no name for 402, 413, 415 and 422. */
 const STATUSES: ReadonlyMap<number, string> = new Map([
   [400, 'INVALID_ARGUMENT'],
   [401, 'UNAUTHENTICATED'],

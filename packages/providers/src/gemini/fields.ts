@@ -58,8 +58,8 @@ const toolShare = (name: string, value: unknown): Share =>
 const TOOLS = compileWith(FACTS.TOOLS, () => (_: unknown) => WHOLE_WINDOW, { rewritten: rewrittenShare });
 
 /**
- * `contents`, `content` or `systemInstruction`, its names already in their one form (`@google/genai` 3.1, Content
- * and Part). Lists of one may be given as their element.
+ * `contents`, `content` or `systemInstruction`. The names of its fields are already normalised (`@google/genai` 3.1,
+ * Content and Part). A list with one element may be given as the element.
  */
 export const geminiContent = (contents: unknown): Share => {
   if (contents === undefined || typeof contents === 'string') return textShare(contents);
@@ -84,14 +84,14 @@ function partShare(part: unknown): Share {
   return together([
     { effect: judge(PART, part), extra: 0 },
     textShare([text, rest]),
-    // A part may ask for a count of tokens of its own.
+    // A part may request its own count of tokens.
     mediaShare(part, isJsonObject(part.mediaResolution) && part.mediaResolution.numTokens !== undefined),
     ...[functionCall, toolCall, toolResponse].map(rewrittenShare),
     shareBelow('functionResponse', functionResponseShare(functionResponse)),
   ]);
 }
 
-/** A function's answer may hold media of its own. */
+/** A function's answer may contain media. */
 function functionResponseShare(response: unknown): Share {
   if (!isJsonObject(response)) return NOTHING;
   const { parts, ...rest } = response;

@@ -140,7 +140,7 @@ function boundGenerate(given: JsonObject, { path, bytes, facts }: CallFacts): Bo
 }
 
 /**
- * `maxOutputTokens` covers thoughts: with 1,024 Gemini 3 thought 906 and was cut short
+ * `maxOutputTokens` covers thoughts: with a bound of 1,024 tokens Gemini 3 used 906 for thoughts and was cut short
  * (https://github.com/googleapis/python-genai/issues/2062), as 2.5 does. `thinkingBudget` is no limit.
  */
 function outputOf(generation: JsonObject, facts: ModelFacts) {
@@ -189,7 +189,7 @@ function readBody(body: JsonObject): { readonly fields: JsonObject } | { readonl
   return { fields: withProtoNames(body) as JsonObject };
 }
 
-/** The path's model is priced, so the body may repeat it but name no other. */
+/** The price is that of the model in the path. The body may repeat this model, but may not name another. */
 function sameModel(named: unknown, path: string): Share {
   return named === undefined || named === `models/${modelIn(path)}` || named === modelIn(path)
     ? NOTHING

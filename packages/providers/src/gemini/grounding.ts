@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
 import type { Statement } from '../usage/record.ts';
 
 /**
- * The searches that grounded an answer. Up to Gemini 2.5 a prompt that was grounded has a fee, from Gemini 3 on each query
+ * The searches that grounded an answer. Up to Gemini 2.5 each grounded prompt has a fee. From Gemini 3 on each query has a fee
  * (https://ai.google.dev/gemini-api/docs/pricing). Both are counted, and the price of the model says which one costs. Google Maps has a fee
  * of its own. Reading pages (`urlContextMetadata`) costs their tokens only.
  * @param queries those of the stream's earlier events. Gets the new ones.

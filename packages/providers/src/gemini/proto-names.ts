@@ -7,12 +7,12 @@ const CALLERS_OWN: ReadonlySet<string> = new Set(FACTS.CALLERS_OWN.names);
 
 const PROTO: Dialect = { id: 'proto', settings: [], protoJson: { callersOwn: [] } };
 
-/** The one form of a field's name: `generation_config` and `generationConfig` are `generationConfig`. */
+/** The normalised form of a field's name: `generation_config` and `generationConfig` both become `generationConfig`. */
 export const protoName = (name: string): string => fieldName(PROTO, name);
 
 /**
- * A body with each field under its one name, and without those that are null: in protocol-buffer JSON both mean
- * that the field is not set (https://protobuf.dev/programming-guides/json/#field-names).
+ * A body in which each field has its normalised name. Fields that are null are removed: in protocol-buffer JSON null
+ * means that the field is not set (https://protobuf.dev/programming-guides/json/#field-names).
  */
 export function withProtoNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withProtoNames);

@@ -62,7 +62,7 @@ function stated({ modelVersion: model }: JsonObject, usage: unknown): Statement 
   };
 }
 
-/** The text of the model, or the vectors of an embedding; and the searches that grounded it. */
+/** The text of the model, or the vectors of an embedding. Also the searches that grounded the text. */
 function partsOf(answer: JsonObject, queries: Set<string>): Statement {
   const candidates = candidatesOf(answer);
   const isWritten = candidates.some(({ content }) => isJsonObject(content) && hasText(content.parts));
@@ -116,7 +116,7 @@ const detailsIn = (list: unknown): readonly JsonObject[] =>
 const lowered = (value: unknown) =>
   (typeof value === 'string' ? value.toLowerCase() : value) as string | null;
 
-/** Modalities with prices of their own, by Google's names. Pages of documents have the price of images. */
+/** Modalities that have separate prices, by Google's names. Pages of documents have the price of images. */
 const PRICED: ReadonlyMap<unknown, string> = new Map([
   ['AUDIO', 'audio'],
   ['IMAGE', 'image'],

@@ -27,7 +27,10 @@ export type ListKind<T extends Listed, L> = {
   readonly table: KeptTable;
   /** @throws ListError when the text is not a list of this kind */
   readonly read: (text: string, origin: Origin) => T;
-  /** The entries of a newer list that lower a bound or a price by much. A list that has any waits for the operator. */
+  /**
+   * The entries of a newer list that lower a bound or a price by much. A list with such entries is used only after the
+   * operator accepts it.
+   */
   readonly loosened: (before: T, after: T, now: number) => Promise<readonly L[]> | readonly L[];
   readonly logged: { readonly inUse: string; readonly notRead: string; readonly waits: string };
 };
@@ -67,8 +70,8 @@ type Keep<T extends Listed> = KeepList & {
 };
 
 /**
- * Reads the operator's list, and again every `everyMs`. The last list that loosens nothing is kept in Postgres for all services. It is
- * used while the source does not answer.
+ * Reads the operator's list, and again every `everyMs`. The last list that loosens nothing is stored in Postgres for all services. Services
+ * use it while the source does not answer.
  */
 export async function keepList<T extends Listed>(keep: Keep<T>): Promise<ListKeeper<T>> {
   const { source, everyMs, log, kind, describe, changed } = keep;
@@ -307,7 +310,7 @@ async function get(url: string, dispatcher: Dispatcher, signal: AbortSignal) {
   const headers = { accept: 'application/json, text/plain', 'accept-encoding': 'identity' };
   const { statusCode, body } = await request(url, { dispatcher, signal, headers });
   if (statusCode === 200) return body;
-  // Node ends the process over an error that nothing listens to, and ending a body early is one.
+  // Node ends the process if an error has no listener. Ending a body early raises such an error.
   body.on('error', () => {}).destroy();
   throw new ListError(`answers ${statusCode}`);
 }

@@ -24,10 +24,10 @@ export class ListError extends Error {
 const WHY_MAX = 400;
 const UNPRINTABLE = /[\p{C}\u2028\u2029]+/gu;
 
-/** A text without control characters and those that turn the direction of writing. */
+/** A text without control characters and without characters that change the direction of writing. */
 export const printable = (text: string): string => text.replace(UNPRINTABLE, ' ');
 
-/** Whether a text is in order as it is: one line, in the order in which it is written. */
+/** Whether a text can be shown unchanged: it is one line, and its characters are read in the order in which they are written. */
 export const isPrintable = (text: string): boolean => printable(text) === text;
 
 /** The largest list that is read. LiteLLM's list of prices has 2.5 MB. */

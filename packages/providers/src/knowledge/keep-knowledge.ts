@@ -43,7 +43,7 @@ export const KNOWLEDGE: ListKind<Knowledge, Loosened> = {
 };
 
 /**
- * Keeps the operator's knowledge file (`keepList`). If none was ever read, this version's own lists count alone, which are stricter.
+ * Keeps the operator's knowledge file (`keepList`). If none was ever read, only this version's own lists count. They are stricter.
  * @param providersFile contents of PROVIDERS_FILE
  */
 export async function keepKnowledge(

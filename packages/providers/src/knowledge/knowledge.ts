@@ -34,8 +34,8 @@ type Additions = {
 export type Knowledge = Listed & { readonly providers: ReadonlyMap<string, Additions> };
 
 /**
- * No more than this version's own lists (`facts/`). `data/knowledge.json` publishes for earlier versions what is new in them
- * and harmless by itself; a test compares its id and its date.
+ * No more than this version's own lists (`facts/`). `data/knowledge.json` publishes facts for earlier versions: those that are new to them
+ * and harmless by themselves. A test compares its id and its date.
  */
 export const BUNDLED_KNOWLEDGE: Knowledge = {
   id: '8894cdcba5f3',
@@ -45,7 +45,7 @@ export const BUNDLED_KNOWLEDGE: Knowledge = {
 };
 
 const MODEST = { depth: 10, parts: 100_000 };
-/** So many entries of a kind are enough for any provider. */
+/** No provider needs more entries of a kind. */
 const MOST = 500;
 
 /** Each entry says where it is from and when it was read, for the people who review it. */
@@ -92,8 +92,8 @@ const file = z.strictObject({
 });
 
 /**
- * Reads a knowledge file. A later version may have more in it, so whatever this version does not know makes it unusable, and the last
- * one stays in use.
+ * Reads a knowledge file. A file for a later version may contain more. If it contains anything that this version does not know, it is
+ * unusable, and the last usable file stays in use.
  * @throws ListError that names the first entry at fault
  */
 export function readKnowledge(text: string, origin: Origin): Knowledge {
@@ -132,7 +132,7 @@ export function loosenedEntries(before: Knowledge, after: Knowledge): readonly L
     const now = after.providers.get(provider);
     const places = [...known.places].flatMap(([name, declared]) => {
       const next = now?.places.get(name);
-      // A fee that is gone could come back smaller, as a new entry.
+      // A fee that is removed could come back smaller, as a new entry.
       const looser = next ? isLooser(next, declared) : declared.effect !== 'harmless';
       return looser ? [name] : [];
     });
@@ -152,7 +152,7 @@ const isSmaller = ([window, output, thinks]: ModelRow, before: ModelRow): boolea
   (output ?? Number.POSITIVE_INFINITY) < (before[1] ?? Number.POSITIVE_INFINITY) ||
   (thinks === undefined && before[2] !== undefined);
 
-/** A file and a newer one that waits: all that either says, and the stricter where both say something. */
+/** A file and a newer one that waits for the operator. All entries of both count. Where both have an entry, the stricter one counts. */
 export function together(good: Knowledge, offered: Knowledge | undefined): Knowledge {
   if (!offered) return good;
   const ids = new Set([...good.providers.keys(), ...offered.providers.keys()]);
@@ -186,7 +186,7 @@ function withModels(
   return all;
 }
 
-/** A provider with what a file adds to this version's lists. It takes nothing away, and no figure gets smaller. */
+/** A provider with what a file adds to this version's lists. The file removes nothing, and no figure gets smaller. */
 export function withKnowledge(provider: Provider, { providers, source, id }: Knowledge): Provider {
   const knowledge = `${source}:${id}`;
   const added = providers.get(provider.id);

@@ -25,8 +25,8 @@ export class ProvidersFileError extends Error {
 }
 
 /**
- * The providers a service knows, by id: the built-in ones with what a knowledge file adds to them, changed and added to by an
- * operator's file.
+ * The providers a service knows, by id: the built-in ones with the additions of a knowledge file. An operator's file changes them and adds
+ * others.
  * @param fileText contents of PROVIDERS_FILE; undefined if there is none.
  * @throws ProvidersFileError at the first entry that cannot be used.
  */
@@ -72,7 +72,7 @@ function parseFile(text: string): { [id: string]: unknown } {
   try {
     parsed = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the file, which may hold what logs must not.
+    // The parser's own message quotes the file, which may contain secrets that logs must not contain.
     throw new ProvidersFileError('is not valid JSON');
   }
   if (!isJsonObject(parsed)) throw new ProvidersFileError('expected an object of providers by name');
@@ -106,7 +106,7 @@ const modelPrice = z
   .refine((price) => Object.keys(price).length > 0, 'expected at least one rate')
   .transform((price): ModelPrice => price as ModelPrice);
 
-/** So many names of headers are enough for any server. */
+/** No server needs more names of headers. */
 const ANSWER_HEADERS_MAX = 64;
 
 const answerHeader = z.string().transform((name, context) => {
@@ -116,15 +116,15 @@ const answerHeader = z.string().transform((name, context) => {
   return z.NEVER;
 });
 
-/** So many names are enough between two versions. */
+/** No two versions differ by more names. */
 const HARMLESS_MAX = 32;
 
-/** So many deployments are enough for any resource. */
+/** No resource needs more deployments. */
 const DEPLOYMENTS_MAX = 1_000;
 
 const tokens = z.int('expected a whole number of tokens').min(1, 'expected at least 1');
 
-/** The window of a model, and the most that it writes. A model thinks unless it is known not to. */
+/** The window of a model, and the most that it writes. A model is assumed to think unless it is known not to. */
 const modelWindow = z
   .strictObject({ window: tokens, output: tokens, thinks: z.boolean().default(true) })
   .refine(({ window, output }) => output <= window, {
@@ -249,7 +249,7 @@ const rowsWith = (windows: ReadonlyMap<string, number | z.infer<typeof modelWind
     ]),
   );
 
-/** A provider at an address of the operator. Another server than the vendor's own may not do what is known of those. */
+/** A provider at an address of the operator. That server may not behave as the vendor's own servers are known to. */
 function movedTo(address: string, { originIn: _, isOwnHost, ...fixed }: Provider): Provider {
   const isOwn = fixed.baseUrl !== undefined && new URL(address).origin === new URL(fixed.baseUrl).origin;
   return { ...fixed, ...(isOwn && isOwnHost && { isOwnHost }) };
@@ -283,8 +283,8 @@ function extended(
   if (first === undefined || bases.length < [names].flat().length) {
     throw new ProvidersFileError(`${id}.extends: expected one of ${all}`);
   }
-  // It has the others' API and rules, but its own prices and models, and its own way to count. It may bill the errors that
-  // the others bill.
+  // It has the API and the rules of the providers that it extends. Its prices, its models and its way to count are its own. It may bill the
+  // errors that those providers bill.
   const {
     priceList: _,
     traceName: _traced,
@@ -317,7 +317,7 @@ function extended(
   };
 }
 
-/** Each may be the one whose models it serves. */
+/** The server may serve the models of any of them. */
 const dearestWrites = (all: readonly CacheWrites[]): CacheWrites | undefined =>
   all.length === 0
     ? undefined

@@ -3,7 +3,7 @@ import type { Declared } from '../bounds/declared.ts';
 import { FEE_UNITS } from '../facts/rates.ts';
 import { isPrintable } from '../kept/listed.ts';
 
-/** Where an entry of an operator is from, and when it was read. */
+/** The source of an operator's entry, and when that source was read. */
 type CitedShape = {
   readonly source: z.ZodType<string | undefined>;
   readonly date: z.ZodType<string | undefined>;
@@ -29,7 +29,7 @@ export const placeEntry = (cited: CitedShape) =>
     ])
     .transform(({ source: _, date: __, ...declared }): Declared => declared);
 
-/** Why an entry is refused: about a name that cannot be one, the rule that it breaks. */
+/** Why an entry is refused. For an invalid name: the rule that the name breaks. */
 export const whyOf = (issue: z.core.$ZodIssue | undefined): string | undefined =>
   issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
 

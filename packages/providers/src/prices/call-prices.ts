@@ -8,11 +8,11 @@ import { modelFacts } from '../vendors.ts';
 import type { Pricing } from './price.ts';
 import { dearestListed, isOneEntry, type PricesAt, pricingOf } from './prices.ts';
 
-/** The model that answered a call, and its price. */
+/** The model that answered a call, and the price of that model. */
 export type Answered = {
-  /** Its name, if another model answered than the one that was called. */
+  /** The name of the model that answered, if it is not the model that was called. */
   readonly other?: string;
-  /** Undefined: no price of it is known. */
+  /** Undefined: its price is not known. */
   readonly pricing: Pricing | undefined;
 };
 
@@ -52,13 +52,15 @@ export const isOneModel = (provider: Provider, [a, b]: readonly [string, string]
 const runsOthers = ({ rules, deployments }: Provider, called: string | undefined): boolean =>
   called !== undefined && [called, deployments?.get(called)].some((name) => refuses(rules, name));
 
-/** Azure lists the prices of a zone under its name (`eu/gpt-4o`), and its answers have the name alone. */
+/** Azure lists the prices of a zone under its name (`eu/gpt-4o`), and Azure's answers have only the name. */
 function inZone(model: string | undefined, answered: string): string {
   const [zone = '', name] = model?.split('/') ?? [];
   return name === undefined || answered.includes('/') ? answered : `${zone}/${answered}`;
 }
 
-/** The dearest price of the models that may answer a call, which its hold must cover, and the facts that are known of them. */
+/**
+ * The highest price of the models that may answer a call, and the known facts about these models. The reservation must cover this price.
+ */
 export type Coverage = {
   /** The price of the model that is called. Undefined: it is not known. */
   readonly called: Pricing | undefined;
@@ -99,7 +101,8 @@ function dearestNamed(
     named === undefined || name === named || (!hasVersion(named) && isSameModel(named, name));
   const key = `${prices.id} ${provider.priceList} ${writes} ${named ?? ''}`;
   const dearest = COVERING.get(key) ?? {
-    // A model of embeddings does not answer where text is written, and the other way round.
+    // An embedding model does not answer a request to write text, and a model that writes text does not answer a
+    // request for embeddings.
     pricing: dearestListed(
       provider,
       prices,
@@ -112,13 +115,13 @@ function dearestNamed(
 
 const COVERING = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
 
-/** That a price is not known, as a sentence without its full stop, which may go on. */
+/** States that a price is not known: a sentence without its full stop, so that a caller may continue it. */
 export const priceUnknown = ({ id, namesDeployments }: Provider, model: string, soThat = ''): string =>
   `the price of ${briefly(model)} at ${id} is not known${soThat}${namesDeployments ? `. ${NAME_IT}` : ''}`;
 
 const NAME_IT = 'An operator names the model of a deployment in `deployments` of PROVIDERS_FILE';
 
-/** The facts of a model that may be any of the vendor's. */
+/** The facts of a model that may be any model of the vendor. */
 function largestFacts({ models = {} }: Provider): ModelFacts {
   const rows = Object.values(models);
   const most = (at: 0 | 1) => Math.max(...rows.map((row) => row[at] ?? 0));

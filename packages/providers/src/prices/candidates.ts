@@ -2,8 +2,8 @@ import type { MatchLogic, ModelInfo } from '@pydantic/genai-prices';
 import type { ListedProvider } from './price-list.ts';
 
 /**
- * A provider of a list with those models alone that may have a name, in the list's order. The library tries each model's
- * clauses in turn and compiles their expressions each time: 1.6 ms for the 923 models of OpenRouter.
+ * A provider of a list, reduced to the models that may have this name, in the list's order. The library tries each
+ * model's clauses in turn and compiles their expressions each time: 1.6 ms for the 923 models of OpenRouter.
  */
 export function candidatesFor(provider: ListedProvider, name: string): ListedProvider {
   let index = indexes.get(provider);
@@ -17,9 +17,9 @@ export function candidatesFor(provider: ListedProvider, name: string): ListedPro
 }
 
 type Index = {
-  /** The places of the models that only have names, by each name. */
+  /** The indexes of the models that only have names, by each name. */
   readonly byName: ReadonlyMap<string, readonly number[]>;
-  /** The places of all others: they match prefixes, parts or expressions. */
+  /** The indexes of all other models. They match prefixes, parts or expressions. */
   readonly others: readonly number[];
 };
 
@@ -44,5 +44,5 @@ function namesOf(match: MatchLogic): readonly string[] | undefined {
   return names.every((each) => each !== undefined) ? names.flat() : undefined;
 }
 
-/** The library ignores case and spaces at both ends, and also tries a name whose date it has written with hyphens. */
+/** The library ignores case and spaces at both ends, and also tries the name with its date written with hyphens. */
 const keyOf = (name: string): string => name.trim().toLowerCase().replaceAll('-', '');

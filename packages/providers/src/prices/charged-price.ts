@@ -17,7 +17,7 @@ export function chargedPrice(
   pricing: Pricing | undefined,
   { usage, stated = {} }: Reported,
 ): Charged | undefined {
-  // A usage in doubt may not be all of it.
+  // If a usage is in doubt, it may be incomplete.
   if (usage === undefined) return undefined;
   const { microusd, requestMicrousd } = stated;
   const priced = pricing && atRequestFee(pricing, requestMicrousd);
@@ -28,7 +28,7 @@ export function chargedPrice(
   return isKnown ? { microusd: largest, lines: priced?.lines(usage, largest) } : undefined;
 }
 
-/** A list's price with the fee of this call in place of the dearest. An operator's own fee stays as it is. */
+/** A list's price in which the fee of this call replaces the highest fee. An operator's own fee is unchanged. */
 function atRequestFee(pricing: Pricing, fee: number | undefined): Pricing {
   const { requests } = pricing.rates;
   if (fee === undefined || requests === undefined || pricing.origin.source === 'providers_file')

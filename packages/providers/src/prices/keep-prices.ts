@@ -16,7 +16,7 @@ export type PriceKeeper = {
 export type PriceStatus = {
   /** The lists in use, in the order in which they decide. */
   readonly lists: readonly (Pick<PriceList, 'source' | 'id' | 'date'> & {
-    /** It has large drops that wait for the operator. Until then only its dearer prices count. */
+    /** The newer list lowers prices by much and waits for the operator. Until then only its higher prices count. */
     readonly waits: boolean;
   })[];
   /** Why the source or the store could not be read, as the rest of a sentence. */

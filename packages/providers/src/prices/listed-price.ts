@@ -21,7 +21,7 @@ import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
 
 const HOUR_MS = 3_600_000;
-/** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
+/** Prices of the next day count, too: some prices change by the hour, and a call may take longer than an hour. */
 const HOURS_AHEAD = 24;
 
 /** A model to look up. */
@@ -31,7 +31,7 @@ export type Sought = {
   readonly model: string;
   /** How the price of cache writes follows from that of the input, where a list does not state it. */
   readonly writes?: CacheWrites | undefined;
-  /** Rates that the vendor publishes, for whatever no list has a rate for. */
+  /** Rates that the vendor publishes. They count where no list has a rate. */
   readonly published?: ModelPrice | undefined;
   /** As in `Provider`. */
   readonly mediaAsWhole?: ReadonlySet<string> | undefined;
@@ -117,7 +117,7 @@ export const entryOf = (list: PriceList, vendor: string, model: string, now: num
   return provider && listed({}, model, candidatesFor(provider, model), now)?.model.id;
 };
 
-/** Cached sound and pictures without a rate of their own cost at most as they do when they are read. */
+/** Cached sound and pictures without a separate rate cost at most as much as uncached ones. */
 function isWithinRate(kind: TokenKind, rates: ModelPrice): boolean {
   const whole = WITHIN[kind];
   return whole !== undefined && rates[whole] !== undefined;
@@ -139,7 +139,7 @@ function withPublished(price: ListedRates, published: ModelPrice = {}, known: Mo
   return added.length === 0 ? price : { ...price, ...Object.fromEntries(added) };
 }
 
-/** A usage without the units that the library does not know. It prices none of them, and warns of each. */
+/** A usage without the units that the library does not know. The library does not price such units, and logs a warning for each. */
 function withoutOwnFees(usage: Usage): Usage {
   if (!OWN_FEES.some((unit) => unit in usage)) return usage;
   return Object.fromEntries(Object.entries(usage).filter(([unit]) => !OWN_FEES.includes(unit)));
@@ -153,7 +153,7 @@ const OWN_FEES: readonly string[] = [
   'characters',
 ];
 
-/** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
+/** Undefined when there is no price. The library throws if a price or a usage contradicts itself. */
 function listed(usage: Usage, model: string, provider: ListedProvider, at: number) {
   try {
     return calcPrice({ ...usage }, model, { provider, timestamp: new Date(at) }) ?? undefined;
@@ -212,8 +212,8 @@ const ratesIn = (value: ListedRates[string]): readonly number[] => {
 };
 
 /**
- * The dearest rate of input or output, also of kinds of tokens that only the list knows. Undefined if the tokens as a
- * whole have no rate: the model reads pages or seconds, or writes none.
+ * The highest rate of input or output. It includes kinds of tokens that only the list knows. Undefined if the tokens as
+ * a whole have no rate: the model reads pages or seconds, or writes none.
  */
 function dearestListed(
   whole: 'input' | 'output',
@@ -238,8 +238,9 @@ const TEXT: ReadonlySet<TokenKind> = new Set([
 ]);
 
 /**
- * Adds, in microdollars, the parts of a usage that the library prices too low. It prices a kind of tokens without a rate as
- * the whole, which here costs the dearest known rate, and a fee without a rate as 0, which here costs an older list's fee.
+ * Adds, in microdollars, the parts of a usage that the library prices too low. It prices a kind of tokens without a rate as the
+ * whole that contains it. Here such a kind costs the highest known rate. It prices a fee without a rate as 0. Here such a fee costs an
+ * older list's fee.
  */
 function missing(price: ListedRates, rates: ModelPrice, usage: Usage): number {
   const tokens = TOKEN_KINDS.filter((kind) => price[tokenKey(kind)] === undefined).map((kind) => {
@@ -270,7 +271,7 @@ function rateDue(price: ListedRates, rates: ModelPrice, kind: TokenKind, usage: 
   return { paid, due: Math.max(paid, due) };
 }
 
-/** A rate in microdollars per million tokens, in the tier of a call with so much input. */
+/** A rate in microdollars per million tokens, in the tier of a call with this much input. */
 function rateAt(value: ListedRates[string], input: number): number | undefined {
   if (value === undefined || typeof value === 'number') return value && microusdOf(value);
   const tier = value.tiers.toSorted((a, b) => a.start - b.start).findLast(({ start }) => input > start);

@@ -41,7 +41,7 @@ type ListedVendor = {
 /** Modes whose calls Presign bounds by tokens. */
 const MODES: ReadonlySet<string> = new Set(['chat', 'completion', 'responses', 'embedding', 'rerank']);
 
-/** A model that is billed for each image, character or second, too, costs more than its tokens. */
+/** If a model is also billed for each image, character or second, a call costs more than its tokens. */
 const OTHER_UNIT = /_cost_per_(?:image|character|pixel|second|(?:audio|video)_per_second)(?!_token)/;
 
 /** Fields of dollars for each token, by the unit they price. */
@@ -75,7 +75,7 @@ function tokenRates(entry: JsonObject): ListedRates {
   return rates;
 }
 
-/** Kinds of input that are two kinds at once. Without a rate they cost as the dearer of the two. */
+/** Kinds of input that belong to two kinds. Without a rate they cost the higher rate of the two. */
 const JOINED = ['audio', 'image'].flatMap((medium) =>
   ['read', 'write', 'write_1h'].map(
     (step) => [`cache_${medium}_${step}_mtok`, `input_${medium}_mtok`, `cache_${step}_mtok`] as const,
@@ -101,7 +101,7 @@ const dearest = (rate: ListedRates[string]): number =>
     ? rate
     : Math.max(rate?.base ?? 0, ...(rate?.tiers ?? []).map(({ price }) => price));
 
-/** The fees of a call. A search counts as one of the dearest size. Where each call has a fee, each call searches. */
+/** The fees of a call. A search counts as a search of the most expensive size. If each call has a fee, each call searches. */
 function fees(entry: JsonObject, feePerRequest: boolean, mode: unknown): ListedRates {
   const sizes = isJsonObject(entry.search_context_cost_per_query) ? entry.search_context_cost_per_query : {};
   const search = Math.max(0, ...Object.values(sizes).filter((size) => typeof size === 'number'));
@@ -119,13 +119,13 @@ function fees(entry: JsonObject, feePerRequest: boolean, mode: unknown): ListedR
 const rateOf = (perToken: unknown): number | undefined =>
   typeof perToken === 'number' && perToken !== 0 ? shifted(perToken, 6) : undefined;
 
-/** A number times a power of ten, without the noise of a product of floats. */
+/** A number times a power of ten, without the rounding errors of a product of floats. */
 function shifted(value: number, places: number): number {
   const [digits, exponent] = value.toExponential().split('e');
   return Number(`${digits}e${Number(exponent) + places}`);
 }
 
-/** Input and output together, because the list states them apart. */
+/** The sum of input and output, because the list states them separately. */
 function contextWindow({
   max_input_tokens: input,
   max_output_tokens: output = 0,

@@ -6,7 +6,7 @@ import type { PriceLine } from './price-lines.ts';
 /** Rates of the tokens of most calls, in microdollars per million tokens. */
 export type PlainRates = Readonly<Record<keyof typeof PLAIN, number>>;
 
-/** A usage of so many tokens, all of this kind. */
+/** A usage of this many tokens, all of this kind. */
 const PLAIN = {
   input_tokens: (all: number): Usage => ({ input_tokens: all }),
   cache_read_tokens: (all: number): Usage => ({ input_tokens: all, cache_read_tokens: all }),
@@ -47,7 +47,7 @@ export function plainCost(rates: PlainRates, usage: Usage): number | undefined {
   return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
 }
 
-/** How many tokens each rate is due for. Undefined when the usage has other units, or contradicts itself. */
+/** How many tokens are charged at each rate. Undefined if the usage has other units or contradicts itself. */
 function plainCounts(usage: Usage): Readonly<Record<keyof PlainRates, number>> | undefined {
   for (const [unit, count] of Object.entries(usage))
     if (count !== 0 && !Object.hasOwn(PLAIN, unit)) return undefined;
@@ -77,5 +77,5 @@ export function plainLines(
   return lines.every(({ count }) => Number.isSafeInteger(count) && count > 0) ? lines : undefined;
 }
 
-/** Up to here a float divided by a million is rounded up right. */
+/** Up to this number a float divided by a million is rounded up correctly. */
 const EXACT_MAX = 2 ** 50;

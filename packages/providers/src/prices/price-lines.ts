@@ -1,14 +1,14 @@
 import { FEE_UNITS, TOKEN_KINDS } from '../facts/rates.ts';
 import type { Usage } from '../spend.ts';
 
-/** A part of a call's cost: so many units at this rate, in microdollars for a million tokens or for each other unit. */
+/** A part of a call's cost: a number of units at this rate, in microdollars for a million tokens or for each other unit. */
 export type PriceLine = { readonly unit: string; readonly count: number; readonly rate: number };
 
 export type TokenKind = (typeof TOKEN_KINDS)[number];
 
 /**
- * Kinds of tokens that are counted within another one, and are billed as that one where they have no rate of their own. `input` and
- * `output` contain all others.
+ * Kinds of tokens that are counted within another one, and are billed as that kind if they have no rate. `input` and `output` contain all
+ * other kinds.
  */
 export const WITHIN: Readonly<Partial<Record<TokenKind, TokenKind>>> = {
   cache_write_1h: 'cache_write',
@@ -16,7 +16,9 @@ export const WITHIN: Readonly<Partial<Record<TokenKind, TokenKind>>> = {
   cache_image_read: 'input_image',
 };
 
-/** Kinds whose count has that of other kinds in it. Sound that was cached is counted with all sound, and with all that was cached. */
+/**
+ * Kinds whose count includes the count of other kinds. Cached sound is included in the count of sound and in the count of cached tokens.
+ */
 const PARTS: Readonly<Partial<Record<TokenKind, readonly TokenKind[]>>> = {
   cache_write: ['cache_write_1h'],
   cache_read: ['cache_audio_read', 'cache_image_read'],
@@ -64,7 +66,7 @@ export function linesOf(
   return Number.isSafeInteger(rest) ? [...lines, { unit: 'other', count: 1, rate: rest }] : undefined;
 }
 
-/** The tokens of each kind that are of no other one. Where kinds overlap, those with the rate of the whole are counted as the whole. */
+/** The tokens that belong to one kind only. Where kinds overlap, kinds that have the rate of the whole are counted as the whole. */
 function tokenLines(
   usage: Usage,
   whole: TokenKind,

@@ -144,7 +144,7 @@ function readLiteLlm(list: JsonObject): PriceList['providers'] {
   return new Map(read.filter(([, { models }]) => models.length > 0));
 }
 
-/** Larger for the dearer of two entries. */
+/** Larger for the more expensive of two entries. */
 const weight = (model: ModelInfo | undefined): number =>
   Object.values(model?.prices ?? {}).reduce(
     (sum, rate) => sum + (typeof rate === 'number' ? rate : Number(rate?.base ?? 0)),

@@ -12,10 +12,10 @@ export type PriceOrigin = {
   readonly date: string | undefined;
 };
 
-/** The prices of one model at one time. They stay as they are when a list changes, so that a call keeps its prices. */
+/** The prices of one model at one time. They do not change with a list, so that a call keeps its prices. */
 export type Pricing = {
   readonly origin: PriceOrigin;
-  /** The dearest rate of each kind, over its tiers and the next day, in the units of `ModelPrice`. */
+  /** The highest rate of each kind, over all tiers and the next day, in the units of `ModelPrice`. */
   readonly rates: ModelPrice;
   /** Whole microdollars, rounded up once. Undefined when the usage cannot be priced. */
   readonly cost: (usage: Usage) => number | undefined;
@@ -100,20 +100,20 @@ export function otherUnits(usage: Usage): Usage {
   return others;
 }
 
-/** The dearest rate of input or output. Undefined if the tokens as a whole have no rate. */
+/** The highest rate of input or output. Undefined if the tokens as a whole have no rate. */
 export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number | undefined {
   if (rates[whole] === undefined) return undefined;
   return Math.max(...kindsOf(whole).map((kind) => rates[kind] ?? 0));
 }
 
-/** Rates without the one of cache writes for an hour. */
+/** All rates except the one of cache writes for an hour. */
 export const withoutHour = ({ cache_write_1h: _, ...rates }: ModelPrice): ModelPrice => rates;
 
 /** The kinds of input tokens, and those of output tokens. */
 export const kindsOf = (whole: 'input' | 'output') =>
   TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
 
-/** The rate of kinds of cached tokens that an operator gives no rate of their own. */
+/** The rate of those kinds of cached tokens for which an operator states no rate. */
 function priceOfAlike(price: ModelPrice, kind: TokenKind): number | undefined {
   if (kind === 'cache_write_1h') return price.cache_write;
   return kind.startsWith('cache_') && kind.endsWith('_read') ? price.cache_read : undefined;
@@ -128,7 +128,7 @@ function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
   const { cache_read = input, cache_write = input, cache_write_1h = cache_write } = price;
   const media = MEDIA.map((kind) => [usage[`${kind}_tokens`] ?? 0, price[kind] ?? input] as const);
   const dearer = media.filter(([count, rate]) => count > 0 && rate !== input);
-  // Sound and pictures may be cached, too, and usage does not say how much of them is.
+  // Sound and pictures may be cached, too, and usage does not say how many of these tokens were cached.
   if (dearer.length > 0 && read + written > 0) return undefined;
   const cached = CACHED_MEDIA.filter((kind) => (price[kind] ?? cache_read) !== cache_read);
   if (cached.some((kind) => (usage[`${kind}_tokens`] ?? 0) > 0)) return undefined;
@@ -161,7 +161,7 @@ function outputCost(price: ModelPrice, usage: Usage): bigint | undefined {
   ]);
 }
 
-/** The cost of some tokens, of which these many of each kind have rates of their own. */
+/** The cost of some tokens. The given number of tokens of each kind have separate rates. */
 function sumOf(
   total: number,
   rate: number,
@@ -181,8 +181,8 @@ export const tokensMicrousd = (tokens: number, ratePerMtok: number): number =>
   ceilMicrousd(BigInt(tokens) * BigInt(ratePerMtok));
 
 /**
- * The dearer of two prices of one model, for a time in which either may be right: nothing costs less than by the dearer.
- * A rate that only one of them has is that one's.
+ * The higher of two prices of one model, for a time in which either may be right. Everything costs at least the higher
+ * of both rates. If only one price has a rate, that rate counts.
  */
 export function dearerOf(a: Pricing, b: Pricing): Pricing {
   const kinds = Object.keys({ ...a.rates, ...b.rates }) as (keyof ModelPrice)[];

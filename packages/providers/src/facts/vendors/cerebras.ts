@@ -10,7 +10,7 @@ export const MODELS: Models = {
   },
 };
 
-/** `max_completion_tokens` bounds visible and reasoning tokens. */
+/** `max_completion_tokens` bounds both visible and reasoning tokens. */
 export const CHAT_FIELDS = {
   at: '',
   of: 'fields',
@@ -23,7 +23,10 @@ export const CHAT_FIELDS = {
   },
 } as const satisfies Group;
 
-/** How it states usage and errors. An omitted tier is `default`. An error has `message` at its top; in a stream it is in `error`. */
+/**
+ * How it states usage and errors. An omitted tier is `default`. An error has `message` at the top level. In a stream `message` is in
+ * `error`.
+ */
 export const USAGE = {
   source:
     'https://inference-docs.cerebras.ai/capabilities/service-tiers, https://inference-docs.cerebras.ai/support/error, and `@cerebras/cerebras_cloud_sdk`, resources/chat/completions',

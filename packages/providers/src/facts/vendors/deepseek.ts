@@ -12,7 +12,7 @@ export const MODELS: Models = {
   },
 };
 
-/** Next to the fields of thinking. */
+/** Fields beyond those of thinking. */
 export const CHAT_FIELDS = {
   at: '',
   of: 'fields',

@@ -1,6 +1,6 @@
 import type { FreeCalls, Group, Names, UsageForm } from '../fact.ts';
 
-/** Next to the fields of sampling and thinking. */
+/** Fields beyond those of sampling and thinking. */
 export const FIELDS = {
   at: '',
   of: 'fields',
@@ -24,7 +24,10 @@ export const FIELDS = {
   },
 } as const satisfies Group;
 
-/** How it states usage and errors. Only the tier `priority` differs from the standard one. The last chunk has the usage, asked or not. */
+/**
+ * How it states usage and errors. Only the tier `priority` differs from the standard one. The last chunk has the usage, even if the call
+ * did not request it.
+ */
 export const USAGE = {
   source: '`fireworks-ai`, chat/completion_create_params',
   date: '2026-11-22',

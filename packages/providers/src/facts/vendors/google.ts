@@ -11,7 +11,7 @@ import {
 } from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
-/** The window is the input limit of the page; output is counted apart. */
+/** The window is the input limit on the page. Output is counted separately. */
 export const MODELS: Models = {
   source: 'https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1',
   date: '2026-11-24',
@@ -44,7 +44,10 @@ export const MODELS: Models = {
   },
 };
 
-/** How it states usage and errors. Both names of the bound become `maxOutputTokens`, which includes thoughts; errors come in a list of one. */
+/**
+ * How it states usage and errors. Both names of the bound become `maxOutputTokens`, which includes thoughts. An error is in a list with one
+ * element.
+ */
 export const OPENAI_USAGE = {
   source: 'https://ai.google.dev/gemini-api/docs/openai',
   date: '2026-11-22',
@@ -88,7 +91,7 @@ export const UNIT_PRICES: ByModel<ModelPrice> = {
   },
 };
 
-/** Up to Gemini 2.5: $35 for 1,000 prompts that Google Search grounded, and $25 for those of Maps. */
+/** Up to Gemini 2.5: $35 for 1,000 prompts that Google Search grounded, and $25 for 1,000 prompts that Google Maps grounded. */
 export const FEES_BY_PROMPT: Rates = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
@@ -96,7 +99,10 @@ export const FEES_BY_PROMPT: Rates = {
   rates: { grounded_prompts: 35_000, grounding_searches: 0, map_prompts: 25_000 },
 };
 
-/** From Gemini 3 on: $14 for 1,000 queries. Answers do not say how many queries Maps got. A name without a number says no generation. */
+/**
+ * From Gemini 3 on: $14 for 1,000 queries. Answers do not say how many queries Maps got. A name without a number does not state a
+ * generation.
+ */
 export const FEES_BY_QUERY: Rates = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
@@ -104,14 +110,14 @@ export const FEES_BY_QUERY: Rates = {
   rates: { grounded_prompts: 0, grounding_searches: 14_000 },
 };
 
-/** Kinds of tokens that cost as all input: "text / image / video", and sound where it has no line of its own. */
+/** Kinds of tokens that cost as all input: "text / image / video", and sound where the page has no separate line for it. */
 export const MEDIA_AS_WHOLE: Names = {
   source: 'https://ai.google.dev/gemini-api/docs/pricing',
   date: '2026-11-27',
   names: ['input_audio', 'input_image', 'input_video', 'cache_audio_read', 'cache_image_read'],
 };
 
-/** Images of one call of Imagen. A call without `sampleCount` gets as many. */
+/** Images of one call of Imagen. A call without `sampleCount` also gets this number. */
 export const IMAGES_OF_CALL: Most = {
   source: 'https://ai.google.dev/gemini-api/docs/imagen#imagen-configuration',
   date: '2026-11-27',

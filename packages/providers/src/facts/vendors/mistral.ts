@@ -1,6 +1,9 @@
 import { type FreeCalls, type Group, K, type Models, type Names, type UsageForm } from '../fact.ts';
 
-/** No maximum of output is published apart from the window. A name without a date refers to changing models, so few rows have one. */
+/**
+ * No maximum of output is published apart from the window. A name without a date refers to different models over time, so few rows have
+ * such a name.
+ */
 export const MODELS: Models = {
   source: 'https://docs.mistral.ai/getting-started/models, read through the list of litellm 1.109.1',
   date: '2026-11-24',
@@ -34,7 +37,7 @@ export const MODELS: Models = {
   },
 };
 
-/** Both prompts are of Mistral, and their length is not documented. */
+/** Mistral adds both prompts and does not document their length. */
 export const FIELDS = {
   at: '',
   of: 'fields',

@@ -1,7 +1,7 @@
 import type { ByModel, FreeCalls, Group, Least, Matching, Models, Names, Rates, UsageForm } from '../fact.ts';
 import type { ModelPrice } from '../rates.ts';
 
-/** The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000. */
+/** Models with 272,000 tokens of input have a window of 400,000. Models with 922,000 tokens of input have a window of 1,050,000. */
 export const MODELS: Models = {
   source:
     'https://platform.openai.com/docs/models, each model’s page, read through the list of litellm 1.109.1',
@@ -188,7 +188,7 @@ export const FREE: FreeCalls = {
   ],
 };
 
-/** $15 and $30 for a million characters. */
+/** $15 and $30 for one million characters. */
 export const UNIT_PRICES: ByModel<ModelPrice> = {
   source: 'https://developers.openai.com/api/docs/models/tts-1.md, tts-1-hd.md',
   date: '2026-11-22',
@@ -220,7 +220,10 @@ export const FEES: Rates = {
   rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 25_000 },
 };
 
-/** Fees at models that reason: $10 for 1,000 of `web_search_preview`. Names say which models reason, except of the chat models of GPT-5. */
+/**
+ * Fees at models that reason: $10 for 1,000 of `web_search_preview`. A name says whether the model reasons, except for the chat models of
+ * GPT-5.
+ */
 export const FEES_OF_REASONING: Rates = {
   source: 'https://developers.openai.com/api/docs/pricing#tools',
   date: '2026-11-27',
@@ -228,7 +231,10 @@ export const FEES_OF_REASONING: Rates = {
   rates: { web_searches: 10_000, storage_searches: 2_500, preview_searches: 10_000 },
 };
 
-/** Kinds of tokens that cost as all input or all output. The output of most models of images is pictures alone, so its price is theirs. */
+/**
+ * Kinds of tokens that cost as all input or all output. Most image models write only pictures, so the price of their output is the price of
+ * pictures.
+ */
 export const MEDIA_AS_WHOLE: Names = {
   source: 'https://developers.openai.com/api/docs/pricing',
   date: '2026-11-22',
@@ -251,14 +257,14 @@ export const ANSWER_HEADERS: Names = {
   names: ['openai-*'],
 };
 
-/** Fields of bodies, next to `model`, that choose a model. As an object, a prompt is a stored template with a model of its own. */
+/** Fields of bodies, next to `model`, that choose a model. A prompt that is an object is a stored template, which has its own model. */
 export const MODEL_FIELDS: Names = {
   source: 'https://platform.openai.com/docs/api-reference/responses',
   date: '2026-11-23',
   names: ['prompt'],
 };
 
-/** Paths whose ids may have a slash. Its own have none, but those of servers that speak its API do: vLLM, LM Studio. */
+/** Paths whose ids may have a slash. OpenAI's own ids have none. Ids of servers that speak its API (vLLM, LM Studio) have slashes. */
 export const SLASHED_IDS: Names = {
   source: 'https://platform.openai.com/docs/api-reference/models/retrieve',
   date: '2026-11-26',

@@ -1,6 +1,6 @@
 import type { FreeCalls, Group, Matching, Most, Names, Refusals, UsageForm, Writes } from '../fact.ts';
 
-/** Next to the fields of sampling and thinking. Plugins, other models and the choice of provider change the price. */
+/** Fields beyond those of sampling and thinking. Plugins, other models and the choice of provider change the price. */
 export const FIELDS = {
   at: '',
   of: 'fields',
@@ -61,7 +61,7 @@ export const REFUSALS: Refusals = {
   ],
 };
 
-/** Headers of its answers that pass: the id under which the cost of a generation is found. */
+/** Headers of its answers that pass: the id with which the cost of a generation can be read. */
 export const ANSWER_HEADERS: Names = {
   source: 'https://openrouter.ai/docs/api-reference/overview',
   date: '2026-11-26',
@@ -91,14 +91,17 @@ export const REFUSED_MODELS: Matching = {
     /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
 };
 
-/** Tokens of the templates of its hosts, and of what it adds itself. */
+/** Tokens of the templates of its hosts, and tokens that OpenRouter adds. */
 export const ADDED: Most = {
   source: 'https://openrouter.ai/docs/api-reference',
   date: '2026-11-22',
   most: 4_096,
 };
 
-/** Alibaba's Qwen takes 1.25 times the input. Only Claude's writes have an hour, and the list states Gemini's. At all others a write costs no more than the input. */
+/**
+ * Alibaba's Qwen takes 1.25 times the input. Only Claude has writes that last an hour. The list states the rates of Gemini. For all other
+ * models a write costs no more than the input.
+ */
 export const CACHE_WRITES: Writes = {
   source: 'https://openrouter.ai/docs/guides/best-practices/prompt-caching',
   date: '2026-11-26',

@@ -22,7 +22,7 @@ export const MODELS: Models = {
   },
 };
 
-/** Searches are held at their listed fee for each call, at the largest context. */
+/** Each call reserves the listed fee of a search, at the largest context. */
 export const CHAT_FIELDS = {
   at: '',
   of: 'fields',
@@ -61,7 +61,7 @@ export const CHAT_FIELDS = {
   },
 } as const satisfies Group;
 
-/** Prices by context size are listed at their highest; pro search costs more than listed. */
+/** If a price depends on the context size, the highest is listed. Pro search costs more than listed. */
 export const SEARCH_OPTIONS = {
   at: 'web_search_options',
   of: 'fields',
@@ -75,7 +75,7 @@ export const SEARCH_OPTIONS = {
   },
 } as const satisfies Group;
 
-/** The fee of a call by the size of its search, in microdollars. A price list has the dearest only. */
+/** The fee of a call by the size of its search, in microdollars. A price list has only the highest fee. */
 export const REQUEST_FEES: ByModel<Readonly<Record<string, number>>> = {
   source: 'https://docs.perplexity.ai/docs/getting-started/pricing',
   date: '2026-11-26',

@@ -12,7 +12,7 @@ export const MODELS: Models = {
   },
 };
 
-/** Arguments of the template can make its text longer. A moderating model is billed, too. */
+/** Arguments of the template can make its text longer. A moderation model is billed, too. */
 export const CHAT_FIELDS = {
   at: '',
   of: 'fields',
@@ -37,7 +37,7 @@ export const PARTS = {
   },
 } as const satisfies Group;
 
-/** How it states usage and errors. The last chunk has the usage, asked or not. */
+/** How it states usage and errors. The last chunk has the usage, even if the call did not request it. */
 export const USAGE = {
   source: 'https://docs.together.ai/reference',
   date: '2026-11-22',

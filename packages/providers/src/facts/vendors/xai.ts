@@ -38,7 +38,7 @@ export const MODELS: Models = {
   },
 };
 
-/** Another call fetches a deferred answer. Live search has a fee for each source. */
+/** A deferred answer is read by another call. Live search has a fee for each source. */
 export const CHAT_FIELDS = {
   at: '',
   of: 'fields',
@@ -54,7 +54,7 @@ export const CHAT_FIELDS = {
   },
 } as const satisfies Group;
 
-/** A price for each image must be the dearest of its resolutions and qualities. */
+/** A price for each image must be the highest price of all its resolutions and qualities. */
 export const IMAGE_FIELDS = {
   at: '',
   of: 'fields',
@@ -77,7 +77,7 @@ export const USAGE = {
   errors: ['error object', 'error text'],
 } as const satisfies UsageForm;
 
-/** The amount that xAI bills for the counts, in parts of a dollar. It is no count itself. */
+/** The amount that xAI bills for the counts, in parts of a dollar. The amount itself is not a count. */
 export const FREE_USAGE: Names = {
   source: 'https://docs.x.ai/docs/api-reference',
   date: '2026-11-26',
@@ -96,7 +96,10 @@ export const FREE: FreeCalls = {
   ],
 };
 
-/** xAI charges $0.05 for a request whose violation it finds before generation, and the generation otherwise. Such a 403 has the code of missing permissions and the text `Content violates usage guidelines. Team: …, Failed check: …` in `error`. */
+/**
+ * If xAI finds a violation before generation, it charges $0.05 for the request. If it finds one later, it charges the generation. Such a
+ * 403 has the code of missing permissions and the text `Content violates usage guidelines. Team: …, Failed check: …` in `error`.
+ */
 export const REFUSALS: Refusals = {
   source: 'https://docs.x.ai/docs/pricing#usage-guidelines-violation-fee',
   date: '2026-11-22',
@@ -124,21 +127,21 @@ export const REFUSED_MODELS: Matching = {
   matching: /multi-agent/,
 };
 
-/** Models that do not reason. xAI does not document that the bound of the output covers the reasoning of others. */
+/** Models that do not reason. xAI does not document that the output bound of other models covers reasoning. */
 export const PLAIN_MODELS: Matching = {
   source: 'https://docs.x.ai/docs/models',
   date: '2026-11-22',
   matching: /non-reasoning|^grok-2/,
 };
 
-/** Tokens of the prompts that it adds, of several hundred tokens. */
+/** Tokens of the prompts that xAI adds, which are several hundred tokens long. */
 export const ADDED: Most = {
   source: 'https://docs.x.ai/docs/models',
   date: '2026-11-22',
   most: 4_096,
 };
 
-/** A dollar in `cost_in_usd_ticks`, which is the whole cost of a call, its tools included. */
+/** One dollar in the unit of `cost_in_usd_ticks`. That field is the whole cost of a call, including its tools. */
 export const USD: Cited & { readonly ticks: number } = {
   source: 'https://docs.x.ai/developers/cost-tracking',
   date: '2026-11-26',
