@@ -160,7 +160,7 @@ export function decoded(path: string): string | undefined {
   }
 }
 
-/** Whether a refused path would pass without a doubled part, as in `/v1/v1/chat/completions`. */
+/** Whether a refused path would pass if a doubled part were removed, as in `/v1/v1/chat/completions`. */
 export function doubledVersionPrefix(path: string, patterns: readonly string[]): boolean {
   const matches = compilePaths(patterns);
   const segments = path.split('/').slice(1);

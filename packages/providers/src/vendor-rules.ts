@@ -143,7 +143,7 @@ function asRequested(statement: Statement | undefined = {}, request: RequestFact
   return request?.echoes && statement.content ? { ...statement, content: 'result' } : statement;
 }
 
-/** The input of a usage. Undefined if it has none: servers that only speak an API may state it at the end. */
+/** The input of a usage. Undefined if it has none. A server that only speaks the API of a vendor may state the input at the end. */
 function inputOf(reported: Reported | undefined): Usage | undefined {
   const input = Object.entries(reported?.usage ?? {}).filter(([unit]) => !unit.startsWith('output_'));
   return reported?.usage?.input_tokens ? Object.fromEntries(input) : undefined;
@@ -174,7 +174,7 @@ function boundUnder(
   return { bound: { ...judged.bound, fees, output: output && { ...output, coversReasoning } } };
 }
 
-/** The tokens to add. Undefined if the whole window must be held and is not known. */
+/** The tokens to add. Undefined if the whole window must be reserved and its size is not known. */
 function addedInput(rules: VendorRules, model: string, { facts }: CallFacts) {
   const tokens = addedTokens(rules, model);
   if (tokens !== 'whole window') return tokens;

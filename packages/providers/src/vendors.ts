@@ -97,7 +97,7 @@ export const largerRow = (one: ModelRow, other: ModelRow): ModelRow => [
   one[2] ?? other[2],
 ];
 
-/** A figure that is not known is larger than any. */
+/** A figure that is not known counts as larger than any other. */
 const larger = (one: number | undefined, other: number | undefined) =>
   one === undefined || other === undefined ? undefined : Math.max(one, other);
 
@@ -121,7 +121,7 @@ function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefin
   return found.row;
 }
 
-/** The rows that were found for names with suffixes: each call asks several times. */
+/** The rows that were found for names with suffixes: each call reads them several times. */
 const foundRows = new WeakMap<ModelRows, LRUCache<string, { readonly row: ModelRow | undefined }>>();
 
 /** The row with the longest name that begins the model's name, if only suffixes follow it. */

@@ -14,7 +14,7 @@ import type { OpenaiRules } from './rules.ts';
 export type CompletionsDifferences = {
   /** Top-level fields beyond those that all vendors share. */
   readonly fields?: AllowList;
-  /** The output of a call that omits the bound, if the vendor documents it. */
+  /** The most output of a call that omits the bound. Undefined if the vendor does not document it. */
   readonly omitted?: number;
   /** It writes one choice and takes `random_seed`, as fill-in-the-middle does. */
   readonly fillsIn?: true;

@@ -88,7 +88,7 @@ const EXACT_CHARS = 2_048;
 
 const UNSURE = 0;
 const LETTER = 1;
-/** A piece that holds a letter ends before such a character. */
+/** A piece that contains a letter ends before such a character. */
 const STOP = 2;
 const INSIDE = 3;
 
@@ -109,8 +109,8 @@ const isIn = (ranges: Ranges, point: number) =>
   ranges.some(([first, last]) => point >= first && point <= last);
 
 /**
- * Characters whose class has been the same in all versions of Unicode since 6.0 and in every engine: `\s` has U+FEFF in
- * JavaScript and U+0085 in Rust.
+ * Characters whose class has been the same in all versions of Unicode since 6.0 and in every engine. Engines differ:
+ * `\s` contains U+FEFF in JavaScript and U+0085 in Rust.
  */
 const SURE: Ranges = [
   ...([

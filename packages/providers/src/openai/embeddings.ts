@@ -20,7 +20,7 @@ export const openaiEmbeddings = (id: string, rules: OpenaiRules): Dialect => ({
   spend: embeddingsSpend(rules),
 });
 
-/** Only input is billed. Each element of a list is at most one context window. */
+/** Only input is billed. Each element of a list uses at most one context window. */
 function embeddingsSpend(rules: OpenaiRules): DialectSpend {
   return {
     model: modelIn,

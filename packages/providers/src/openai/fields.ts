@@ -40,7 +40,7 @@ export const CACHE_AND_RECORDS: AllowList = compileGroup(CHAT.CACHE_AND_RECORDS)
 /** Sampling that hosts of open models offer. */
 export const SAMPLING: AllowList = compileGroup(CHAT.SAMPLING);
 
-/** Thinking that is asked for with a budget, in the spellings of hosts of open models. */
+/** Thinking that a call requests with a budget, in the spellings of hosts of open models. */
 export const thinkingFields: AllowList = compileGroup(CHAT.THINKING_FIELDS, {
   thinking: judgeObject(compileGroup(CHAT.THINKING, { thinkingBudget: apart(thinkingBudget) })),
   reasoning: judgeObject(compileGroup(CHAT.REASONING, { thinkingBudget: apart(thinkingBudget) })),

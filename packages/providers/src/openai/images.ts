@@ -91,7 +91,7 @@ const SECOND_MODEL = tableOf(FACTS.SECOND_MODEL);
 const published = (table: Table, quality: string, size: string): number | undefined =>
   table.get(quality)?.[FACTS.SIZES.names.indexOf(size)];
 
-/** The first models have these sizes and qualities only, so any other call of them is at most the dearest. */
+/** The first models have only these sizes and qualities. Any other call of them costs at most the highest price. */
 const ofFirstModels = (quality: string, size: string): number =>
   published(FIRST_MODELS, quality, size) ??
   Math.max(...(FIRST_MODELS.get(quality) ?? [...FIRST_MODELS.values()].flat()));
@@ -142,7 +142,7 @@ function readStream(): EventReader {
   };
 }
 
-/** `openai` SDK, ImagesResponse.Usage. Output without details is image, its dearest kind. */
+/** `openai` SDK, ImagesResponse.Usage. Output without details counts as image tokens, the most expensive kind. */
 function tokensIn(usage: JsonObject): Usage | undefined {
   if (usage.input_tokens === undefined) return undefined;
   const output = countOf(usage, 'output_tokens');

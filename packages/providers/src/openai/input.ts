@@ -35,7 +35,7 @@ export function inputOf(
   const ofImages =
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
   const plain = bytes - (count && texts ? savedBy(count, texts()) : 0) + ofImages;
-  // Everything else only adds.
+  // All other parts only add tokens.
   if (plain >= most) return plain;
   let grown = 0;
   for (const value of rewritten()) if (value !== undefined) grown += grownByRewriting(asJson(value));
@@ -50,7 +50,7 @@ export function inputOf(
   );
 }
 
-/** The tokens by which the count of texts is below one for each of their bytes. */
+/** How far the token count of texts is below one token for each byte. */
 function savedBy(count: CountTokens, texts: readonly string[]): number {
   let saved = 0;
   let left = COUNTED_MOST;
@@ -133,7 +133,7 @@ function imageOf(part: unknown): string[] {
   return [typeof held === 'string' ? held : ''];
 }
 
-/** Bytes of base64 in an image's address; 0 for the address of an image elsewhere, which counts as text. */
+/** Bytes of base64 in an image's address; 0 if the address refers to an image elsewhere, because such an address counts as text. */
 const dataBytes = (url: string): number =>
   /^data:[^,]*;base64,([A-Za-z0-9+/=_-]*)$/.exec(url)?.[1]?.length ?? 0;
 

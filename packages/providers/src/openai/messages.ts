@@ -56,7 +56,7 @@ export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): R
     );
     return compileGroup(CHAT.MESSAGE, { content: (content) => judgeContent(parts, content), toolCalls });
   };
-  // Made once, because making them took a fourth of the time of planning a call.
+  // Created once, because creating them took a fourth of the time of planning a call.
   const fieldsOf = { known: listed(true), unknown: listed(false) };
   return (messages, { model }) => {
     const fields = imageTokens?.(model) === undefined ? fieldsOf.unknown : fieldsOf.known;
@@ -77,7 +77,7 @@ export const ownTools =
       typeof type === 'string' && kinds.has(type) ? 'harmless' : otherTool(type),
     );
 
-/** A tool that no list has. One that the provider runs stays without a bound, whatever a file says. */
+/** A tool that is in no list. If the provider runs it, it has no bound, whatever a file says. */
 export const otherTool = (type: unknown): Effect =>
   UNBOUNDED_TOOLS.matching.test(textOf(type))
     ? { unbounded: 'is a tool of the provider whose cost has no maximum', at: 'type' }

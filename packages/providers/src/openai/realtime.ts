@@ -117,7 +117,7 @@ export function responseFields({ audio, ...body }: JsonObject): JsonObject {
   return { ...Object.fromEntries(sent), ...(output !== undefined && { audio: { output } }) };
 }
 
-/** A session to set, and whether its holder wants a response after each speech. Undefined: as before. */
+/** A session to set, and whether its holder wants a response after each speech. Undefined: unchanged. */
 export type GovernedSession = { readonly session: JsonObject; readonly answers: boolean | undefined };
 
 /**
@@ -147,7 +147,7 @@ export function governSession(session: JsonObject): GovernedSession | { readonly
   return { session: { ...session, audio: { ...audio, input: governed } }, answers };
 }
 
-/** A session with the config of a URL laid over it. Its model is in the address of the socket. */
+/** A session that the config of a URL overrides. Its model is in the address of the socket. */
 export function configuredSession(
   config: CompiledConfig | undefined,
   path: string,

@@ -61,14 +61,14 @@ export function serverToolsIn(body: JsonObject, serverTools: ServerTools): reado
   return [...new Set(units)];
 }
 
-/** All tools that a body defines: at its top, and in the items of its input that bring tools. */
+/** All tools that a body defines: at the top level, and in the input items that define tools. */
 export function toolsIn({ tools, input }: JsonObject): readonly unknown[] {
   const items = Array.isArray(input) ? input.filter(isJsonObject) : [];
   const brought = items.filter(({ type }) => TOOL_ITEMS.includes(textOf(type))).map((item) => item.tools);
   return [tools, ...brought].filter(Array.isArray).flat();
 }
 
-/** Items that define tools in the midst of the input. */
+/** Input items that define tools. */
 const TOOL_ITEMS: readonly string[] = Object.entries(LISTS.ITEMS.entries).flatMap(([type, entry]) =>
   entry.effect === 'judged' && entry.by === 'toolItem' ? [type] : [],
 );

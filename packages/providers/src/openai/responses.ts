@@ -104,7 +104,7 @@ function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bo
   };
 }
 
-/** The output lists searches, which have a fee, and the usage does not. */
+/** The output lists searches, which have a fee. The usage does not list them. */
 function withServerTools(usage: Usage | undefined, { output, tools }: JsonObject): Usage | undefined {
   if (usage === undefined || !Array.isArray(output)) return usage;
   const items = output.filter(isJsonObject);

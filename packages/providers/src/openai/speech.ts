@@ -17,7 +17,7 @@ export const openaiSpeech = (id: string, { errors }: Pick<OpenaiRules, 'errors'>
   spend: speechSpend(errors),
 });
 
-/** A character has at least one byte. The answer is sound and reports no usage, so the hold is charged. */
+/** A character has at least one byte. The answer is sound and reports no usage, so the reserved cost is charged. */
 function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
   return {
     least: { input: 'x' },

@@ -74,7 +74,7 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
 
 /**
  * Usage of a response of a Realtime session (`openai` SDK, RealtimeResponseUsage). Tokens that were read from a cache cost as their kind
- * does. If it is not stated of which kinds they all are, they cost as others do.
+ * does. If the kind of any of them is not stated, all of them cost as uncached tokens.
  */
 export function readRealtimeUsage(held: unknown): Usage | undefined {
   if (!isJsonObject(held)) return undefined;

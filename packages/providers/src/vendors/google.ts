@@ -118,7 +118,7 @@ export const google: Provider = {
   refusals: FACTS.REFUSALS.errors,
   models: rowsOf(FACTS.MODELS),
   unitPrices: new Map(Object.entries(FACTS.UNIT_PRICES.models)),
-  // Daily free prompts are not known here, so each costs.
+  // Daily free prompts are not known here, so each prompt costs.
   publishedRates: (model) => ratesFor(model, [FACTS.FEES_BY_PROMPT, FACTS.FEES_BY_QUERY]),
   mediaAsWhole: new Set(FACTS.MEDIA_AS_WHOLE.names),
   makerNames: ['google'],

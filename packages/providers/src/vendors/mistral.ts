@@ -26,7 +26,7 @@ const chat = openaiChat('mistral-chat', RULES, {
   parts: compileGroup(FACTS.PARTS, { reference: partOf(compileGroup(FACTS.REFERENCE)) }),
 });
 
-/** An agent brings a model and tools that the call does not name, so its cost is not known. */
+/** An agent has a model and tools that the call does not name, so its cost is not known. */
 const agents = openaiChat('mistral-agents', undefined, { outputBound: 'max_tokens', seed: 'random_seed' });
 
 /** Fill-in-the-middle (`@mistralai/mistralai`, fimcompletionrequest), which has no tiers. */

@@ -23,10 +23,9 @@ const FIELDS: AllowList = allow(
 );
 
 /**
- * `usage.cost` is what OpenRouter takes from the account. A call with a key of one's own (`is_byok`) also costs what the host bills
- * to that key; if it does not say how much, the cost is not known. Older answers do not say `is_byok`, and state that part only for
- * such calls, where it is the larger.
- * https://openrouter.ai/docs/use-cases/usage-accounting (2026-11)
+ * `usage.cost` is what OpenRouter takes from the account. A call with the customer's own key (`is_byok`) also costs what the host bills to
+ * that key. If the answer does not state this part, the cost is not known. Older answers do not contain `is_byok`. They state this part
+ * only for calls with such a key, and there it is the larger one. https://openrouter.ai/docs/use-cases/usage-accounting (2026-11)
  */
 const stated: ReadStated = ({ cost, cost_details, is_byok }) => {
   const own = statedMicrousd(cost);

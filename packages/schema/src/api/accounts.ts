@@ -21,7 +21,7 @@ const fields = {
 const orNone = <T extends z.ZodType>(limit: T) =>
   limit.nullable().meta({ description: z.globalRegistry.get(limit)?.description ?? '' });
 
-/** The limits of an account in a request. A field that is left out stays as it is. */
+/** The limits of an account in a request. An omitted field is unchanged. */
 export const accountLimitsChange = z
   .strictObject(
     {
@@ -71,7 +71,7 @@ export const accountRequest = z
   )
   .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a', limits: { cost_limit: 5_000_000 } }] });
 
-/** Body of `PATCH /v1/accounts/{id}`. Fields that are left out stay as they are. */
+/** Body of `PATCH /v1/accounts/{id}`. Omitted fields are unchanged. */
 export const accountChange = z
   .strictObject(
     {

@@ -19,7 +19,7 @@ import { DELIVERY_ERRORS, DELIVERY_STATUSES } from './webhooks.ts';
 /** How long an alert of spend adds up calls. */
 export const ALERT_WINDOWS = ['hour', 'day'] as const;
 
-/** Windows before the present one whose mean a jump is compared with. */
+/** Number of windows before the present one. A jump is compared with their mean. */
 export const JUMP_WINDOWS = 7;
 
 const PERCENT = expected('a whole number from 1 to 100');
@@ -149,7 +149,7 @@ export const alertRequest = z
   });
 export type AlertRequest = z.output<typeof alertRequest>;
 
-/** Body of `PATCH /v1/alerts/{id}`. Fields that are left out stay as they are. */
+/** Body of `PATCH /v1/alerts/{id}`. Omitted fields are unchanged. */
 export const alertChange = z
   .strictObject(
     {
@@ -206,7 +206,7 @@ export const alertCondition = z
   })
   .meta({ id: 'AlertCondition', description: 'Exactly one field.' });
 
-/** A figure of an alert, and the one at which it fires. */
+/** A figure of an alert, and the value at which the alert fires. */
 const figure = z.number().meta({ description: 'Microdollars for spend, else percent.' });
 
 /** An alert with its state. */

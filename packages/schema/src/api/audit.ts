@@ -3,7 +3,7 @@ import { TIME_FORM, time, unixSeconds } from '../fields/fields.ts';
 import { listFormat, pageOf, pageQuery } from '../fields/page.ts';
 import { name } from './usage/reports.ts';
 
-/** Everything that a change can be done to, by the name of its id. */
+/** Every kind of object that a change can affect, by the name of its id. */
 export const AUDIT_TARGETS = [
   'account',
   'api_key',
@@ -19,7 +19,7 @@ export const AUDIT_TARGETS = [
 ] as const;
 export type AuditTarget = (typeof AUDIT_TARGETS)[number];
 
-/** Everything that the audit log records. Issuing is not in it: each URL is a grant of a session. */
+/** Everything that the audit log records. It does not record the issuing of URLs: each URL is a grant of a session. */
 export const AUDIT_ACTIONS = [
   'account.created',
   'account.changed',

@@ -21,7 +21,7 @@ import { keyName, virtualKeyParams } from './keys.ts';
 export const BUDGET_WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
 export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
 
-/** The URLs that a shared budget covers, by what they have in common. */
+/** The URLs that a shared budget covers, by what these URLs have in common. */
 export const BUDGET_SCOPES = ['account', 'api_key', 'virtual_key', 'external_user', 'metadata'] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
@@ -40,7 +40,7 @@ const timeZone = z
   .refine(isTimeZone, TIME_ZONE)
   .meta({ examples: ['Europe/Berlin'] });
 
-/** Offsets such as `+01:00` are no zones: they have no daylight saving time. */
+/** An offset such as `+01:00` is not a zone, because it has no daylight saving time. */
 function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z][\w+\-/]*$/.test(name)) return false;
   try {

@@ -11,7 +11,7 @@ export type McpServerPolicy = {
   readonly url: string;
   readonly transport: McpServer['transport'];
   readonly pricing?: McpPricing;
-  /** The tools that may be called. Left out: all. */
+  /** The tools that may be called. Omitted: all. */
   readonly tools?: readonly string[];
   readonly arguments?: McpArguments;
 };

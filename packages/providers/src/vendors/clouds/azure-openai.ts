@@ -19,7 +19,7 @@ import {
   RESPONSES_MINIMUM,
 } from '../openai.ts';
 
-/** A deployment has a tier of its own, and its price is for that tier. Its name does not determine the cost of images. */
+/** A deployment has its own tier, and its price is for that tier. The name of a deployment does not determine the cost of images. */
 const RULES: OpenaiRules = {
   ...OPENAI_RULES,
   input: OPENAI_INPUT,

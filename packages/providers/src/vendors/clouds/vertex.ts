@@ -54,7 +54,7 @@ export const vertex: Provider = {
     { path: `${AT}/anthropic/models/*:rawPredict`, dialect: claude },
     { path: `${AT}/anthropic/models/*:streamRawPredict`, dialect: claude },
   ],
-  // The dialects are those of the models' own makers, so they count all tokens that these add.
+  // The dialects are those of the models' own makers, so they count all tokens that the makers add.
   rules: { addedInput: 0 },
   errors: () => geminiErrors,
   answerHeaders: VERTEX_ANSWER_HEADERS.names,

@@ -22,7 +22,7 @@ export const OUTCOMES = {
 export type Outcome = keyof typeof OUTCOMES;
 export const OUTCOME_NAMES = Object.keys(OUTCOMES) as [Outcome, ...Outcome[]];
 
-/** The outcomes of calls that did not fail, or of which that is not known. */
+/** The outcomes of calls that did not fail, and of calls of which it is not known whether they failed. */
 export const UNFAILED: readonly Outcome[] = ['passed', 'under_way', 'refunded'];
 
 /** The outcomes that are a fault of the provider or of Presign. The holder or the issuer of the URL is the cause of the others. */
