@@ -7,6 +7,7 @@ import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
 import { NameTree } from '../src/json/names.ts';
 import { MODEST, readContent, scanBody } from '../src/llm/body.ts';
 import { planCall } from '../src/llm/plan.ts';
+import { textOf } from './text-of.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
 const providers = loadProviders(
@@ -41,7 +42,7 @@ function plan(
   });
   if ('refusal' in planned) return { refusal: planned.refusal.code, plan: undefined, sent: undefined };
   const body = planned.plan.bodyFor(planned.plan.askedTokens);
-  return { refusal: undefined, plan: planned.plan, sent: JSON.parse(String(body)) as JsonObject };
+  return { refusal: undefined, plan: planned.plan, sent: JSON.parse(textOf(body)) as JsonObject };
 }
 const ask = (more: JsonObject = {}) => ({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...more });
 
@@ -210,7 +211,7 @@ test.each([
   await new Promise(setImmediate);
   collect();
   expect(messages.deref()).toBeUndefined();
-  const sent = String(made.bodyFor(made.askedTokens));
+  const sent = textOf(made.bodyFor(made.askedTokens));
   expect(sent).toContain('H\\u0069');
   expect(JSON.parse(sent)).toMatchObject(body);
 });

@@ -1,10 +1,17 @@
-import { BUNDLED_KNOWLEDGE, loadProviders, type Prices, readPriceList } from '@presign/providers';
+import {
+  BUNDLED_KNOWLEDGE,
+  type JsonObject,
+  loadProviders,
+  type Prices,
+  readPriceList,
+} from '@presign/providers';
 import { afterAll, expect, test } from 'vitest';
 import { grantMemory } from '../src/grant/policy.ts';
 import type { LlmGrant } from '../src/grant/verify.ts';
 import { planBody } from '../src/llm/plan-body.ts';
 import { readQuota } from '../src/share/read-quota.ts';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
+import { textOf } from './text-of.ts';
 
 const pricesOf = (dollars: number): Prices => {
   const prices = { input_mtok: dollars, output_mtok: dollars };
@@ -68,6 +75,11 @@ test.each([
     expect(plan.hold?.fixedMicrousd).toBe(plan.inputTokens * dollars);
     expect(plan.pricing?.cost({ input_tokens: 1_000, output_tokens: 10 })).toBe(1_010 * dollars);
     expect(counting?.plan.prices.id).toBe(used.id);
-    expect(plan.bodyFor(100)?.toString()).toContain('"max_completion_tokens":100');
+    const { max_tokens: _, ...sent } = JSON.parse(body) as JsonObject;
+    expect(JSON.parse(textOf(plan.bodyFor(50)))).toEqual({
+      ...sent,
+      max_completion_tokens: 50,
+      service_tier: 'default',
+    });
   },
 );

@@ -5,6 +5,7 @@ import { NO_RULES } from '../src/grant/call-rules.ts';
 import { splice } from '../src/json/splice.ts';
 import { type Content, MODEST, readContent, scanBody } from '../src/llm/body.ts';
 import { planCall } from '../src/llm/plan.ts';
+import { textOf } from './text-of.ts';
 
 const LONG = 'long '.repeat(8_000);
 const AT = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-29T12:00:00Z') };
@@ -52,7 +53,7 @@ describe('a large body of a call without limits', () => {
       });
       if ('refusal' in plan) throw new Error(plan.refusal.code);
       const { model, streams, echoes, dropsUsageEvent, rewritten, spend, pricing, bodyFor } = plan.plan;
-      const sent = JSON.parse(String(bodyFor(0))) as unknown;
+      const sent = JSON.parse(textOf(bodyFor(0))) as unknown;
       return { model, streams, echoes, dropsUsageEvent, rewritten, spend, pricing, sent };
     });
     // Long members are not parsed.
@@ -99,7 +100,9 @@ describe('a large body of a call without limits', () => {
         for (const [key, of] of Object.entries(parsed))
           if (JSON.stringify(of).length < 300) expect(content.json[key]).toEqual(of);
         const came = { raw: content.raw, json: content.json, scan: content.scan };
-        const sent = splice(came, { ...content.json, stream_options: { include_usage: true } });
+        const sent = Buffer.concat(
+          splice(came, { ...content.json, stream_options: { include_usage: true } }),
+        );
         expect(JSON.parse(String(sent))).toEqual({ ...parsed, stream_options: { include_usage: true } });
       }),
       { numRuns: 300 },

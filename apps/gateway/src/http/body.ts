@@ -8,8 +8,22 @@ import { discardRest } from '../share/discard.ts';
 
 const NOTHING = Buffer.alloc(0);
 
-/** A body: the holder's bytes as they arrive, all of them, or none. */
-export type Body = Readable | Buffer | null;
+/** A body: the holder's bytes as they arrive, all of them in one piece or in several, or none. */
+export type Body = Readable | Buffer | readonly Buffer[] | null;
+
+type InMemory = Buffer | readonly Buffer[];
+
+/** Whether all of a body is in memory. */
+export const isInMemory = (body: Body): body is InMemory => body !== null && !(body instanceof Readable);
+
+/** A body that is in memory, in one piece. */
+export const inOnePiece = (body: InMemory): Buffer => (Buffer.isBuffer(body) ? body : Buffer.concat(body));
+
+/** How many bytes a body has. Undefined: it has none, or its end will say. */
+export const sizeOf = (body: Body): number | undefined =>
+  isInMemory(body) ? piecesOf(body).reduce((sum, { length }) => sum + length, 0) : undefined;
+
+export const piecesOf = (body: InMemory): readonly Buffer[] => (Buffer.isBuffer(body) ? [body] : body);
 
 /** A body in one piece. */
 export type Whole = { readonly bytes: Buffer };
@@ -301,18 +315,28 @@ const PIECE_BYTES = 64 * 1024;
  * body is therefore sent in pieces, and its memory can be freed once the last piece is sent.
  * @param whenSent called when the last piece of a large body is taken
  */
-export function bodyToSend(body: Body, whenSent: () => void): Body {
-  if (!(body instanceof Buffer) || body.length <= SMALL_BODY_BYTES) return body;
-  let rest: Buffer = body;
+export function bodyToSend(body: Body, whenSent: () => void): Readable | Buffer | null {
+  if (!isInMemory(body)) return body;
+  if ((sizeOf(body) ?? 0) <= SMALL_BODY_BYTES) return inOnePiece(body);
+  const rest = [...piecesOf(body)];
   return new Readable({
     read() {
-      if (rest.length === 0) {
-        this.push(null);
-        return whenSent();
-      }
-      const piece = rest.subarray(0, PIECE_BYTES);
-      rest = rest.length > PIECE_BYTES ? rest.subarray(PIECE_BYTES) : NOTHING;
-      this.push(piece);
+      const piece = takePiece(rest);
+      this.push(piece ?? null);
+      if (!piece) whenSent();
     },
   });
+}
+
+/** Takes the next bytes to write from a body. Pieces that fit into one write are copied together. */
+function takePiece(rest: Buffer[]): Buffer | undefined {
+  const taken: Buffer[] = [];
+  for (let room = PIECE_BYTES; room > 0 && rest[0]; ) {
+    const piece = rest[0].subarray(0, room);
+    taken.push(piece);
+    room -= piece.length;
+    if (piece.length < rest[0].length) rest[0] = rest[0].subarray(piece.length);
+    else rest.shift();
+  }
+  return taken.length > 1 ? Buffer.concat(taken) : taken[0];
 }

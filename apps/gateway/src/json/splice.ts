@@ -4,18 +4,23 @@ import type { JsonObject, Scan } from '@presign/schema';
 export type Came = { readonly raw: Buffer; readonly json: JsonObject; readonly scan: Scan };
 
 /**
- * The bytes of a body to send. Unchanged members keep their bytes. Most members are unchanged, and serializing a long body takes longer
- * than parsing it.
+ * The pieces of a body to send. Unchanged members keep their bytes and are not copied. Most members are unchanged, and serializing a long
+ * body takes longer than parsing it.
  * @param sent shares the members of `came.json` that did not change
  */
-export function splice(came: Came, sent: JsonObject): Buffer {
+export function splice(came: Came, sent: JsonObject): readonly Buffer[] {
   const { raw, json, scan } = came;
-  if (sent === json) return raw;
+  if (sent === json) return [raw];
   const pieces: Buffer[] = [];
+  let text = '{';
   let run: { readonly at: number; end: number } | undefined;
   const endRun = () => {
-    if (run) pieces.push(COMMA, raw.subarray(run.at, run.end));
-    run = undefined;
+    if (!run) return;
+    pieces.push(Buffer.from(text), raw.subarray(run.at, run.end));
+    [run, text] = [undefined, ','];
+  };
+  const write = (name: string, value: unknown) => {
+    text += `${JSON.stringify(name)}:${JSON.stringify(value)},`;
   };
   for (const { name, at, end } of scan.members) {
     if (isSame(sent, json, name)) {
@@ -24,11 +29,12 @@ export function splice(came: Came, sent: JsonObject): Buffer {
       continue;
     }
     endRun();
-    if (sent[name] !== undefined) pieces.push(COMMA, written(name, sent[name]));
+    if (sent[name] !== undefined) write(name, sent[name]);
   }
   endRun();
-  for (const [name, value] of addedTo(json, sent)) pieces.push(COMMA, written(name, value));
-  return Buffer.concat([OPEN, ...pieces.slice(1), CLOSE]);
+  for (const [name, value] of addedTo(json, sent)) write(name, value);
+  pieces.push(Buffer.from(`${text.endsWith(',') ? text.slice(0, -1) : text}}`));
+  return pieces;
 }
 
 /**
@@ -80,7 +86,3 @@ const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(valu
 
 const written = (name: string, value: unknown): Buffer =>
   Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
-
-const OPEN = Buffer.from('{');
-const COMMA = Buffer.from(',');
-const CLOSE = Buffer.from('}');

@@ -12,7 +12,7 @@ import {
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Policy } from '../grant/policy.ts';
-import type { Body } from '../http/body.ts';
+import { type Body, inOnePiece, isInMemory } from '../http/body.ts';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../http/headers.ts';
 import type { OauthClient } from '../mcp/auth/tokens.ts';
 import type { LlmDeps } from './llm-deps.ts';
@@ -160,7 +160,7 @@ async function signedByAws(
       method: request.method,
       url: new URL(origin + request.path),
       headers: contentType === undefined ? {} : { 'content-type': contentType },
-      body: body instanceof Buffer ? body : undefined,
+      body: isInMemory(body) ? inOnePiece(body) : undefined,
     },
     new Date(nowMs),
   );

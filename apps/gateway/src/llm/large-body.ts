@@ -60,8 +60,10 @@ export type PlanData = {
   readonly dropsUsageEvent: boolean;
   readonly rewritten: boolean;
   readonly askedTokens: number;
-  /** The body to send. If it has two parts, the output bound is written between them. */
+  /** The pieces of the body to send. */
   readonly body: readonly Uint8Array[];
+  /** How many of them stand before the output bound. Undefined: it has none. */
+  readonly beforeBound: number | undefined;
 };
 
 export type PlanReply = { readonly plan: PlanData } | Unplannable;

@@ -72,9 +72,7 @@ export async function planBody(
   }
   const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)), grant.provider);
   if ('refusal' in reply) return reply;
-  const { body, askedTokens } = reply.plan;
-  const bound = Buffer.from(String(askedTokens));
-  const parts = body.flatMap((part, i) => (i === 0 ? [part] : [bound, part]));
+  const parts = withBound(reply.plan, reply.plan.askedTokens);
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   // The planned body obeys the rules already.
   const work = () => workOf(call, joined(parts, bytes), undefined);
@@ -116,17 +114,20 @@ function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
   return whole;
 }
 
-/** A worker's plan, with the functions that cannot be sent between threads. */
-function planOf(
-  { body, isMetered, ...data }: PlanData,
-  { target, now }: Unplanned,
-  { prices, provider }: PlannedWith,
-): Plan {
-  const at = { prices, now };
-  const pricing = data.model === undefined ? undefined : pricingOf(provider, data.model, at);
-  let parts: readonly Buffer[] | undefined = body.map((part) =>
+/** The pieces of a worker's body, with an output bound. */
+function withBound({ body, beforeBound }: PlanData, tokens: number): readonly Buffer[] {
+  const pieces = body.map((part) =>
     Buffer.from(part.buffer as ArrayBuffer, part.byteOffset, part.byteLength),
   );
+  return beforeBound === undefined ? pieces : pieces.toSpliced(beforeBound, 0, Buffer.from(String(tokens)));
+}
+
+/** A worker's plan, with the functions that cannot be sent between threads. */
+function planOf(plan: PlanData, { target, now }: Unplanned, { prices, provider }: PlannedWith): Plan {
+  const { body: _, beforeBound: __, isMetered, ...data } = plan;
+  const at = { prices, now };
+  const pricing = data.model === undefined ? undefined : pricingOf(provider, data.model, at);
+  let left: PlanData | undefined = plan;
   return {
     ...data,
     knowledge: provider.knowledge,
@@ -134,9 +135,9 @@ function planOf(
     answeredBy: answeredWith(provider, data.model, at),
     spend: isMetered ? spendOf(provider, target.path) : undefined,
     bodyFor: (tokens) => {
-      const [before = null, after] = parts ?? [];
-      parts = undefined;
-      return before && after ? Buffer.concat([before, Buffer.from(String(tokens)), after]) : before;
+      const pieces = left ? withBound(left, tokens) : [];
+      left = undefined;
+      return pieces.length === 0 ? null : pieces;
     },
   };
 }

@@ -277,7 +277,7 @@ function once(make: (tokens: number) => Body): (tokens: number) => Body {
 /** How to write a body whose members are mostly unchanged. */
 function writerOf(content: Content): {
   readonly sizeOf: (body: JsonObject) => number;
-  readonly bytesOf: (body: JsonObject) => Buffer;
+  readonly bytesOf: (body: JsonObject) => Body;
 } {
   const came = cameOf(content);
   if (!came) return { sizeOf: (body) => toBytes(body).length, bytesOf: toBytes };
@@ -289,7 +289,7 @@ function boundedWriter(
   content: Content,
   body: JsonObject,
   bound: Spend['withOutputBound'],
-): (tokens: number) => Buffer {
+): (tokens: number) => Body {
   const came = cameOf(content);
   if (!came) return (tokens) => toBytes(bound?.(body, tokens) ?? body);
   return spliceWith(withoutLists(came, body), bound);
@@ -298,7 +298,7 @@ function boundedWriter(
 /** A separate function, because V8 keeps the whole body alive for closures that share its scope. */
 const spliceWith =
   ({ came, sent }: ReturnType<typeof withoutLists>, bound: Spend['withOutputBound']) =>
-  (tokens: number): Buffer =>
+  (tokens: number): Body =>
     splice(came, bound?.(sent, tokens) ?? sent);
 
 const cameOf = ({ raw, json, scan }: Content): Came | undefined =>

@@ -3,7 +3,7 @@ import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS } from '@presign/prov
 import type { Refusal } from '@presign/schema';
 import { loadSecret } from '../grant/credential.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { type Body, bodyToSend } from '../http/body.ts';
+import { type Body, bodyToSend, sizeOf } from '../http/body.ts';
 import { Cutter } from '../http/cut.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
 import { type Bounds, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
@@ -111,17 +111,17 @@ export function hostOf({ provider, origin }: LlmGrant, path: string, credentialI
 /** The holder's headers. Headers that depend on the sent body or on metering are the gateway's own. */
 function headersToSend({ incoming, plan, isDecoded }: Call, body: Body, sent: Body): FlatHeaders {
   const { spend, rewritten, streams } = plan;
-  const isWhole = body instanceof Buffer;
+  const size = sizeOf(body);
   const priced = spend && givesBack(plan) ? (spend.pricedHeaders ?? []) : [];
   const headers = holdersHeaders(incoming.rawHeaders, (name) => {
-    if (name === 'content-length') return isWhole;
+    if (name === 'content-length') return size !== undefined;
     if (name === 'content-type') return rewritten;
     if (name === 'content-encoding') return rewritten || isDecoded;
     if (name === 'accept-encoding' || PARTIAL_ANSWER_HEADERS.includes(name)) return spend !== undefined;
     return priced.includes(name);
   });
   // undici states the length of a body in one piece.
-  if (isWhole && sent !== body) headers.push('content-length', String(body.length));
+  if (size !== undefined && !(sent instanceof Buffer)) headers.push('content-length', String(size));
   // With the holder's own charset or content type, the provider might read a different body than the checked one.
   if (rewritten) headers.push('content-type', 'application/json');
   if (spend) headers.push('accept-encoding', streams ? 'identity' : readableCodings(incoming));

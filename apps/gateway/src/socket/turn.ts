@@ -13,7 +13,7 @@ import type { Asking } from '../grant/bind.ts';
 import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { tooLarge } from '../http/body.ts';
+import { inOnePiece, isInMemory, tooLarge } from '../http/body.ts';
 import { LIMITS_CHANGED, newHoldId } from '../limits/admit.ts';
 import { checkPrice } from '../llm/disproved.ts';
 import { type Ending, endCall } from '../llm/end-call.ts';
@@ -137,7 +137,10 @@ async function begin(
   try {
     const bound = plan.hold ? Math.min(tight.admitted.tokens, plan.askedTokens) : plan.askedTokens;
     const body = plan.bodyFor(bound);
-    return { turn, frame: create.withBody(body instanceof Buffer ? body : Buffer.from('{}'), requestId) };
+    return {
+      turn,
+      frame: create.withBody(isInMemory(body) ? inOnePiece(body) : Buffer.from('{}'), requestId),
+    };
   } catch (error) {
     await turn.unsent();
     throw error;

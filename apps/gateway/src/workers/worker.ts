@@ -17,10 +17,11 @@ import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
+import { isInMemory, piecesOf } from '../http/body.ts';
 import { MODEST, readContent, scanBody } from '../llm/body.ts';
 import type { CounterOf } from '../llm/hold.ts';
-import type { CountReply, PlanReply, PlanWork } from '../llm/large-body.ts';
-import { givesBack, planCall } from '../llm/plan.ts';
+import type { CountReply, PlanData, PlanReply, PlanWork } from '../llm/large-body.ts';
+import { givesBack, type Plan, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
@@ -132,8 +133,8 @@ export function planInWorker(
   const planned = planWork(providers, prices, work);
   if ('refusal' in planned) return planned;
   const { spend, pricing: _, answeredBy: __, bodyFor, ...data } = planned.plan;
-  const body = data.writesBound ? aroundBound(bodyFor) : wholeBody(bodyFor);
-  return { plan: { ...data, isMetered: spend !== undefined, body } };
+  const written = data.writesBound ? aroundBound(work, bodyFor) : { body: piecesFor(bodyFor, 0) };
+  return { plan: { beforeBound: undefined, ...data, isMetered: spend !== undefined, ...written } };
 }
 
 function planWork(
@@ -157,21 +158,25 @@ function planWork(
   return planCall(counter ? { ...asked, counterOf: counter } : asked);
 }
 
-function wholeBody(bodyFor: (tokens: number) => unknown): readonly Uint8Array[] {
-  const body = bodyFor(0);
-  return body instanceof Buffer ? [body] : [];
-}
+const piecesFor = (bodyFor: Plan['bodyFor'], tokens: number): readonly Uint8Array[] => {
+  const body = bodyFor(tokens);
+  return isInMemory(body) ? piecesOf(body) : [];
+};
 
 /**
- * The body's parts before and after its output bound, which only admission decides. The position of the bound is found
- * by a random number, so that no holder can have written the same number elsewhere.
+ * The body's pieces before and after its output bound, which only admission decides. The position of the bound is found by a random
+ * number, in the one written piece that has it.
  */
-function aroundBound(bodyFor: (tokens: number) => unknown): readonly Uint8Array[] {
-  const mark = randomInt(2 ** 47, 2 ** 48 - 1);
-  const body = bodyFor(mark);
-  if (!(body instanceof Buffer)) throw new Error('a body with an output bound is written whole');
-  const digits = String(mark);
-  const at = body.indexOf(digits);
-  if (at < 0 || body.indexOf(digits, at + 1) >= 0) throw new Error('the output bound has no one place');
-  return [body.subarray(0, at), body.subarray(at + digits.length)];
+function aroundBound({ bytes }: PlanWork, bodyFor: Plan['bodyFor']): Pick<PlanData, 'body' | 'beforeBound'> {
+  const mark = String(randomInt(2 ** 47, 2 ** 48 - 1));
+  const parts = piecesFor(bodyFor, Number(mark)).map((piece) =>
+    piece.buffer === bytes.buffer ? [piece] : String(Buffer.from(piece)).split(mark).map(ownBytes),
+  );
+  const at = parts.findIndex(({ length }) => length === 2);
+  if (at < 0 || parts.flat().length !== parts.length + 1)
+    throw new Error('the output bound has no one place');
+  return { body: parts.flat(), beforeBound: at + 1 };
 }
+
+/** Bytes in memory of their own: a thread that gets part of a pool gets a copy of all of it. */
+const ownBytes = (text: string): Uint8Array => new TextEncoder().encode(text);
