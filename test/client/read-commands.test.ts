@@ -93,6 +93,14 @@ test('usage is summed by the requested dimensions', async () => {
   expect((await linesOf(3, 'usage', '--by', 'provider,model'))[1]).toMatch(/^sandbox, sandbox-1 +3 /);
 });
 
+test('usage shows the groups that cost most, and the sum of all', async () => {
+  const [, first, all] = await linesOf(3, 'usage', '--top', '1');
+  expect([first, all].map((line) => line?.split(/ {2,}/).slice(0, 2))).toEqual([
+    ['user-1', '2'],
+    ['all', '3'],
+  ]);
+});
+
 test('refusals are counted by day and code', async () => {
   expect((await linesOf(2, 'refusals'))[1]).toMatch(/^20\d\d-\d\d-\d\d +uses_exhausted +2$/);
 });
@@ -123,6 +131,7 @@ test.each([
   [['calls', '--outcome', 'lost'], 1, 'outcome: '],
   [['calls', '--limit', '1000'], 1, 'limit: '],
   [['usage', '--by', 'color'], 1, 'group_by'],
+  [['usage', '--top', '1001'], 1, 'top: '],
 ])('presign %j exits with %i', async (args, code, text) => {
   const ran = await presign(...args);
   expect([ran.code, ran.out + ran.note]).toEqual([code, expect.stringContaining(text)]);

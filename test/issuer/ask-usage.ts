@@ -28,6 +28,7 @@ export type Query = Readonly<
       | 'request_id'
       | 'limit'
       | 'cursor'
+      | 'top'
       | 'externl_user'
       | 'timezone'
       | Filter,

@@ -9,6 +9,7 @@ const SUMS = {
 };
 const report = (costs: Readonly<Record<string, number>>, next: string | null = null): UsageReport => ({
   ...{ from: 0, to: 1, group_by: ['external_user'], next_cursor: next },
+  groups: Object.keys(costs).length,
   data: Object.entries(costs).map(([user, cost]) => ({ ...SUMS, external_user: user, cost, calls: 1 })),
   total: { ...SUMS, cost: Object.values(costs).reduce((sum, cost) => sum + cost, 0) },
 });

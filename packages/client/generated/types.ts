@@ -868,8 +868,10 @@ export interface components {
             /** @description Calls settled before this time, in seconds, exact: the next report begins here. */
             to: number;
             group_by: components["schemas"]["UsageDimension"][];
-            /** @description The cursor of the next groups. null: these are the last. CSV has it in the header `Link`. */
+            /** @description The cursor of the next groups. null: these are the last, or the answer to `top`. CSV has it in the header `Link`. */
             next_cursor: string | null;
+            /** @description The groups of the whole range, the same on every page. */
+            groups: number;
             /** @description A row has the dimensions of group_by. null: these calls have no value. */
             data: components["schemas"]["UsageRow"][];
             /** @description The sums of the whole range, the same on every page. */
@@ -3138,6 +3140,8 @@ export interface operations {
                 limit?: number;
                 /** @description The next_cursor of the page before. Repeat `group_by`, `timezone` and all filters with it. */
                 cursor?: string;
+                /** @description Only so many groups, those of the highest `cost`, the highest first. At the same cost more `calls` are first, then the order of a report without it. Needs `group_by`, and has no further pages. */
+                top?: number;
             };
             header?: never;
             path?: never;
@@ -3160,6 +3164,7 @@ export interface operations {
                      *         "day"
                      *       ],
                      *       "next_cursor": null,
+                     *       "groups": 1,
                      *       "data": [
                      *         {
                      *           "external_user": "user-42",

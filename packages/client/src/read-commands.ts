@@ -80,6 +80,10 @@ export const READS: ReadonlyMap<string, Read> = new Map<string, Read>([
         from: { ...FROM, about: `${FROM.about}; default 30 days ago` },
         to: TO,
         timezone: { value: 'ZONE', about: 'of days and months, such as Europe/Berlin; default UTC' },
+        top: {
+          value: 'COUNT',
+          about: 'only the groups that cost most, at most 1000, the highest cost first',
+        },
         limit: { value: 'COUNT', about: 'the most groups to show' },
       },
       head: ['GROUP', 'CALLS', 'FAILED', 'INPUT TOKENS', 'OUTPUT TOKENS', 'COST'],

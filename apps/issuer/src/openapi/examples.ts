@@ -212,6 +212,7 @@ const usage = {
     to: 1_769_904_000,
     group_by: ['external_user', 'day'],
     next_cursor: null,
+    groups: 1,
     data: [{ external_user: USER, day: '2026-01-01', ...sums }],
     total: sums,
   },

@@ -121,6 +121,8 @@ type Report = {
   readonly isHuge: boolean;
   /** The cursor of the groups after those of this page. */
   readonly nextCursor: string | null;
+  /** How many groups the whole range has. */
+  readonly groups: string;
   readonly first: readonly UsageGroup[];
   /** Reads the groups after the first ones, some at a time. Empty when there are none. */
   readonly rest: () => AsyncGenerator<readonly UsageGroup[]>;
@@ -153,14 +155,17 @@ async function sumUsage(
     // The first row is the total. Without dimensions it is also the only group.
     const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
     if (!total) throw new Error('Postgres returned no total');
-    const count = Math.min(Number(total.groups), asked.limit);
-    const nextCursor = Number(total.groups) > count ? await readCursor(tx, asked, groups.length) : null;
+    const left = Number(total.groups_left);
+    const count = Math.min(left, asked.limit, asked.top ?? asked.limit);
+    const hasNext = left > count && asked.top === undefined;
+    const nextCursor = hasNext ? await readCursor(tx, asked, groups.length) : null;
     const rest = async function* () {
       for (let left = count - groups.length; left > 0; left -= PIECE)
         yield await fetchRows(tx, `${Math.min(PIECE, left)}`);
     };
-    const first = asked.group_by.length > 0 ? groups : [total];
-    await write({ total, isHuge: total.huge === 'true', nextCursor, first, rest });
+    const isGrouped = asked.group_by.length > 0;
+    const [first, all] = isGrouped ? [groups, total.groups ?? '0'] : [[total], '1'];
+    await write({ total, isHuge: total.huge === 'true', nextCursor, groups: all, first, rest });
   };
   // One snapshot, because sums may move on and calls be deleted meanwhile.
   await db.transaction(summed, { isolationLevel: 'repeatable read', accessMode: 'read only' });
@@ -315,7 +320,8 @@ function jsonFormat({ from, to, group_by }: UsageAsked): Format {
       if (isHuge)
         throw refuse('format', 'these sums are above 2^53 − 1, which JSON cannot hold exactly; ask for csv');
     },
-    head: ({ nextCursor }) => `${range.slice(0, -1)},"next_cursor":${JSON.stringify(nextCursor)},"data":[`,
+    head: ({ nextCursor, groups }) =>
+      `${range.slice(0, -1)},"next_cursor":${JSON.stringify(nextCursor)},"groups":${groups},"data":[`,
     group: (group) => `{${[...shown(fields, group), ...metadata(group), ...sums(group)].join(',')}}`,
     between: ',',
     tail: (total) => `],"total":{${sums(total).join(',')}}}`,

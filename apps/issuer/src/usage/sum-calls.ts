@@ -139,8 +139,8 @@ export function divideAsked(asked: UsageAsked, marks: UsageMarks): DividedRange 
 }
 
 /**
- * Selects an account's total, and after it the groups in order, all or those after a page: from the ledger, from sums of whole days, and
- * from sums of pieces of days.
+ * Selects an account's total, and after it the groups in order, all, those after a page, or those that cost most: from the ledger, from
+ * sums of whole days, and from sums of pieces of days.
  */
 export function selectUsage(accountId: string, asked: UsageAsked, { calls, days, parts }: DividedRange): SQL {
   const { group_by: by, timezone } = asked;
@@ -161,10 +161,20 @@ export function selectUsage(accountId: string, asked: UsageAsked, { calls, days,
   if (selected.length === 0) selected.push(sumCalls(accountId, asked, 0, 0));
   const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(selected, sql` union all `)})
     as usage ${by.length > 0 ? sql`group by grouping sets ((${list(by.map(named))}), ())` : sql``}`;
-  const wanted = asked.after ? sql`where is_total = 1 or ${isAfter(by, asked.after)}` : sql``;
-  return sql`select *, (count(*) over () - 1)::text as groups, ${IS_HUGE} from (${groups}) as usage ${wanted}
-    order by ${list([sql`is_total desc`, ...by.map(named)])}`;
+  const counted = sql`select *, ${COUNT} as groups, ${IS_HUGE} from (${groups}) as usage`;
+  const [left, wanted] = asked.after
+    ? [COUNT, sql`where is_total = 1 or ${isAfter(by, asked.after)}`]
+    : [sql`groups`, sql``];
+  const [ranked, end] =
+    asked.top === undefined ? [[], sql``] : [COSTLIEST, sql.raw(`limit ${asked.top + 1}`)];
+  return sql`select *, ${left} as groups_left from (${counted}) as usage ${wanted}
+    order by ${list([sql`is_total desc`, ...ranked, ...by.map(named)])} ${end}`;
 }
+
+/** The rows but the total. */
+const COUNT = sql`(count(*) over () - 1)::text`;
+/** Where no cost is known, calls tell groups apart. */
+const COSTLIEST = [sql`coalesce(usage.cost::numeric, 0) desc`, sql`usage.calls::numeric desc`];
 
 function sumCalls(accountId: string, asked: UsageAsked, from: number, to: number): SQL {
   const calls = callsIn(asked.timezone);

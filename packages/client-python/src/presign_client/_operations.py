@@ -134,6 +134,8 @@ class GetUsageQuery(TypedDict):
     """Only the call that answered with this `x-presign-request-id`."""
     limit: NotRequired[int | None]
     """The most groups to return."""
+    top: NotRequired[int | None]
+    """Only so many groups, those of the highest `cost`, the highest first. At the same cost more `calls` are first, then the order of a report without it. Needs `group_by`, and has no further pages."""
 
 class GetUsageHoursQuery(TypedDict):
     from_: NotRequired[float | str | datetime | None]

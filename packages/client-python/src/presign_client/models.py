@@ -591,6 +591,7 @@ UsageReport = TypedDict(
         "to": "float",
         "group_by": "list[UsageDimension]",
         "next_cursor": "str | None",
+        "groups": "int",
         "data": "list[UsageRow]",
         "total": "UsageSums",
     },

@@ -5,15 +5,20 @@ export const PAGE_MAX = 100;
 export const PAGE_DEFAULT = 20;
 
 /** The most entries of an answer, in a query. */
-export function limitUpTo(most: number, usual: number, description: string) {
+export const limitUpTo = (most: number, usual: number, description: string) =>
+  countUpTo(most)
+    .default(usual)
+    .meta({ shownAs: z.int().min(1).max(most), description, default: usual });
+
+/** A count in a query. */
+export function countUpTo(most: number) {
   const expected = `expected a whole number from 1 to ${most}`;
   return z
     .string(expected)
     .regex(/^[1-9]\d{0,8}$/, expected)
     .transform(Number)
-    .refine((limit) => limit <= most, expected)
-    .default(usual)
-    .meta({ shownAs: z.int().min(1).max(most), description, default: usual });
+    .refine((count) => count <= most, expected)
+    .meta({ shownAs: z.int().min(1).max(most) });
 }
 
 const CURSOR = 'expected the next_cursor of an earlier answer';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from '../../fields/fields.ts';
 import { meantBy, QUERY } from '../../fields/invalid-request.ts';
-import { limitUpTo } from '../../fields/page.ts';
+import { countUpTo, limitUpTo } from '../../fields/page.ts';
 import { timeZone } from '../../fields/zones.ts';
 import { readJson } from '../../json.ts';
 import { OUTCOME_NAMES } from './call-outcomes.ts';
@@ -74,6 +74,9 @@ export const name = z
 /** Groups of one answer: Postgres sorts them all before it returns the first. */
 export const USAGE_GROUPS_MAX = 100_000;
 
+/** Groups of an answer that has those of the highest cost. */
+export const USAGE_TOP_MAX = 1_000;
+
 /** How long before `to` a report begins, in days. */
 export const USAGE_DAYS = 30;
 
@@ -109,58 +112,74 @@ const timeOrDay = z
   .meta({ shownAs: z.union([z.number().min(0), z.iso.datetime({ offset: true }), z.iso.date()]) });
 
 /** Query of `GET /v1/usage`: calls settled at or after `from` and before `to`. */
-export const usageQuery = z.strictObject(
-  {
-    from: timeOrDay.optional().meta({
-      description: `Calls settled at this time or later. Left out: ${USAGE_DAYS} days before \`to\`. ${DAY_FORM}.`,
-      examples: ['2026-01-01', '2026-01-01T00:00:00Z', 1_767_225_600],
-    }),
-    to: timeOrDay.optional().meta({
-      description: `Calls settled before this time. Left out: now. ${DAY_FORM}.`,
-      examples: ['2026-02-01', '2026-02-01T00:00:00Z', 1_769_904_000],
-    }),
-    timezone: timeZone.default('UTC').meta({
-      description:
-        'The time zone of `day` and `month`, and of a `from` and `to` that are days, by its IANA name.',
-      examples: ['Europe/Berlin'],
-    }),
-    group_by: groupBy.optional().meta({
-      description: `The dimensions to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}, and \`metadata.<key>\` for a key of \`USAGE_METADATA\`. Left out: one total.`,
-      examples: [['external_user', 'day']],
-    }),
-    external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
-    session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
-    provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
-    model: name.optional().meta({ description: 'Only calls of this model.' }),
-    virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
-    server: name
-      .optional()
-      .meta({ description: 'Only calls of this MCP server, by its name in the bundle.' }),
-    tool: name.optional().meta({ description: 'Only calls of this MCP tool or method.' }),
-    metadata: metadataFilter,
-    api_key: apiKeyId
-      .optional()
-      .meta({ description: 'Only calls of URLs that this API key issued, by its id.' }),
-    outcome: z
-      .enum(OUTCOME_NAMES, `expected one of ${OUTCOME_NAMES.join(', ')}`)
-      .meta({ id: 'LedgerOutcome' })
-      .optional()
-      .meta({ description: 'Only calls that ended so, as `GET /v1/calls` has it.' }),
-    request_id: requestId
-      .optional()
-      .meta({ description: 'Only the call that answered with this `x-presign-request-id`.' }),
-    format: z
-      .enum(['json', 'csv'], 'expected one of json, csv')
-      .optional()
-      .meta({ description: 'Takes precedence over the header `Accept`. Without either: json.' }),
-    limit: limitUpTo(USAGE_GROUPS_MAX, USAGE_GROUPS_MAX, 'The most groups to return.'),
-    cursor: z.string(CURSOR).max(CURSOR_MAX_CHARS, CURSOR).transform(readUsageCursor).optional().meta({
-      description:
-        'The next_cursor of the page before. Repeat `group_by`, `timezone` and all filters with it.',
-    }),
-  },
-  QUERY,
-);
+export const usageQuery = z
+  .strictObject(
+    {
+      from: timeOrDay.optional().meta({
+        description: `Calls settled at this time or later. Left out: ${USAGE_DAYS} days before \`to\`. ${DAY_FORM}.`,
+        examples: ['2026-01-01', '2026-01-01T00:00:00Z', 1_767_225_600],
+      }),
+      to: timeOrDay.optional().meta({
+        description: `Calls settled before this time. Left out: now. ${DAY_FORM}.`,
+        examples: ['2026-02-01', '2026-02-01T00:00:00Z', 1_769_904_000],
+      }),
+      timezone: timeZone.default('UTC').meta({
+        description:
+          'The time zone of `day` and `month`, and of a `from` and `to` that are days, by its IANA name.',
+        examples: ['Europe/Berlin'],
+      }),
+      group_by: groupBy.optional().meta({
+        description: `The dimensions to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}, and \`metadata.<key>\` for a key of \`USAGE_METADATA\`. Left out: one total.`,
+        examples: [['external_user', 'day']],
+      }),
+      external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
+      session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
+      provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
+      model: name.optional().meta({ description: 'Only calls of this model.' }),
+      virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
+      server: name
+        .optional()
+        .meta({ description: 'Only calls of this MCP server, by its name in the bundle.' }),
+      tool: name.optional().meta({ description: 'Only calls of this MCP tool or method.' }),
+      metadata: metadataFilter,
+      api_key: apiKeyId
+        .optional()
+        .meta({ description: 'Only calls of URLs that this API key issued, by its id.' }),
+      outcome: z
+        .enum(OUTCOME_NAMES, `expected one of ${OUTCOME_NAMES.join(', ')}`)
+        .meta({ id: 'LedgerOutcome' })
+        .optional()
+        .meta({ description: 'Only calls that ended so, as `GET /v1/calls` has it.' }),
+      request_id: requestId
+        .optional()
+        .meta({ description: 'Only the call that answered with this `x-presign-request-id`.' }),
+      format: z
+        .enum(['json', 'csv'], 'expected one of json, csv')
+        .optional()
+        .meta({ description: 'Takes precedence over the header `Accept`. Without either: json.' }),
+      limit: limitUpTo(USAGE_GROUPS_MAX, USAGE_GROUPS_MAX, 'The most groups to return.'),
+      cursor: z.string(CURSOR).max(CURSOR_MAX_CHARS, CURSOR).transform(readUsageCursor).optional().meta({
+        description:
+          'The next_cursor of the page before. Repeat `group_by`, `timezone` and all filters with it.',
+      }),
+      top: countUpTo(USAGE_TOP_MAX)
+        .optional()
+        .meta({
+          shownAs: z.int().min(1).max(USAGE_TOP_MAX),
+          description:
+            'Only so many groups, those of the highest `cost`, the highest first. At the same cost more `calls` are first, then the order of a report without it. Needs `group_by`, and has no further pages.',
+        }),
+    },
+    QUERY,
+  )
+  .refine(({ top, group_by }) => top === undefined || group_by !== undefined, {
+    path: ['top'],
+    error: 'needs group_by, which says what the groups are',
+  })
+  .refine(({ top, cursor }) => top === undefined || cursor === undefined, {
+    path: ['top'],
+    error: 'has one page; leave out the cursor',
+  });
 export type UsageQuery = z.output<typeof usageQuery>;
 
 /** Microdollars and counts over a range. A refund is below 0, so a sum can be below 0 too. */
@@ -213,8 +232,9 @@ export const usageReport = z
     group_by: z.array(dimension),
     next_cursor: z.string().nullable().meta({
       description:
-        'The cursor of the next groups. null: these are the last. CSV has it in the header `Link`.',
+        'The cursor of the next groups. null: these are the last, or the answer to `top`. CSV has it in the header `Link`.',
     }),
+    groups: z.int().meta({ description: 'The groups of the whole range, the same on every page.' }),
     data: z.array(usageRow).meta({
       description: 'A row has the dimensions of group_by. null: these calls have no value.',
     }),
