@@ -154,6 +154,28 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 
+  test('Requests: the keyboard chooses an hour of the chart, has its figures, and opens its calls', async () => {
+    const { page } = ui;
+    await go(`requests?${day}`);
+    await chart(byHour).locator('canvas').waitFor();
+    const hours = page.getByRole('slider', { name: 'Hour of the chart' });
+    const expectHour = (hour: string, figures: string) =>
+      eventually(
+        async () =>
+          (await hours.getAttribute('aria-valuetext')) === `${named(Date.parse(DAY))}, ${hour}: ${figures}`,
+      );
+    await hours.press('Home');
+    await expectHour('00:00', 'passed 0, failed 0');
+    for (let hour = 0; hour < 9; hour++) await hours.press('ArrowRight');
+    await expectHour('09:00', 'passed 2, failed 1');
+    await expectTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
+    expect(await hours.isVisible()).toBe(true);
+    expect(await ui.violations()).toEqual([]);
+    await hours.press('Enter');
+    await eventually(async () => (await page.getByRole('row').count()) === 4);
+    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T09:00:00.000Z&to=${DAY}T10:00:00.000Z`);
+  });
+
   test('Requests: hours can be filtered by provider or model; with another filter the chart shows days, and says so', async () => {
     const { page } = ui;
     await go(`requests?provider=anthropic&${day}`);

@@ -27,28 +27,27 @@ type BarsProps = {
 const isHour = (time: string): boolean => time.includes('T');
 const timeName = (time: string): string => (isHour(time) ? hourName(time) : dayName(time));
 
-/** Where the mouse is: which time, and how far from the left. */
+/** Where the mouse or the keyboard is: which time, and how far from the left. */
 type Pointed = { readonly at: number; readonly left: number };
 
-/**
- * Values of each day or hour as stacked bars. The mouse shows the figures of one bar, and opens it. Keyboard users have the same figures in
- * tables.
- */
+/** Values of each day or hour as stacked bars. The mouse and the keyboard show the figures of one bar, and open it. */
 export function Bars({ label, times, series, show, onPick }: BarsProps) {
   const box = useRef<HTMLDivElement>(null);
+  const drawn = useRef<Chart>();
   const [pointed, point] = useState<Pointed>();
   /** A new function does not redraw the chart. */
   const pick = useRef(onPick);
   pick.current = onPick;
   useEffect(() => {
     if (!box.current) return undefined;
-    return draw(box.current, {
+    drawn.current = draw(box.current, {
       times: times.split(','),
       series,
       show,
       point,
       pick: (at) => pick.current(at),
     });
+    return drawn.current.end;
   }, [times, series, show]);
   const time = pointed && times.split(',')[pointed.at];
   return (
@@ -57,6 +56,13 @@ export function Bars({ label, times, series, show, onPick }: BarsProps) {
         <div ref={box} class="chart" role="img" aria-label={label} />
         {pointed && time && <Tip time={time} pointed={pointed} series={series} show={show} />}
       </div>
+      <Keys
+        times={times.split(',')}
+        series={series}
+        show={show}
+        point={(at) => point(at === undefined ? undefined : { at, left: drawn.current?.leftOf(at) ?? 0 })}
+        pick={onPick}
+      />
       <figcaption>
         <ul class="legend">
           {series.map((each, at) => (
@@ -67,6 +73,39 @@ export function Bars({ label, times, series, show, onPick }: BarsProps) {
         </ul>
       </figcaption>
     </figure>
+  );
+}
+
+type KeysProps = Pick<BarsProps, 'series' | 'show'> & {
+  readonly times: readonly string[];
+  readonly point: (at: number | undefined) => void;
+  readonly pick: (at: number) => void;
+};
+
+/** The times for the keyboard: the arrows go from one to the next, Enter opens it. It is seen while it has the focus. */
+function Keys({ times, series, show, point, pick }: KeysProps) {
+  const last = times.length - 1;
+  const [chosen, choose] = useState<number>();
+  const at = Math.min(chosen ?? last, last);
+  const time = times[at] ?? '';
+  const figures = series.map(({ name, values }) => `${name} ${show(values[at] ?? 0)}`);
+  return (
+    <input
+      type="range"
+      class="unseen"
+      aria-label={isHour(time) ? 'Hour of the chart' : 'Day of the chart'}
+      aria-valuetext={`${timeName(time)}: ${figures.join(', ')}`}
+      min={0}
+      max={last}
+      value={at}
+      onInput={({ currentTarget }) => {
+        choose(Number(currentTarget.value));
+        point(Number(currentTarget.value));
+      }}
+      onFocus={() => point(at)}
+      onBlur={() => point(undefined)}
+      onKeyDown={({ key }) => key === 'Enter' && pick(at)}
+    />
   );
 }
 
@@ -103,8 +142,14 @@ type Drawn = Pick<BarsProps, 'series' | 'show'> & {
   readonly pick: (at: number) => void;
 };
 
-/** Draws until the returned function is called, and again when the box or the colors of the system change. */
-function draw(box: HTMLDivElement, drawn: Drawn): () => void {
+type Chart = {
+  readonly end: () => void;
+  /** How far from the left a time is, as a part of the width. */
+  readonly leftOf: (at: number) => number;
+};
+
+/** Draws until its end is called, and again when the box or the colors of the system change. */
+function draw(box: HTMLDivElement, drawn: Drawn): Chart {
   let plot: uPlot | undefined;
   const redraw = () => {
     plot?.destroy();
@@ -114,12 +159,18 @@ function draw(box: HTMLDivElement, drawn: Drawn): () => void {
   sizes.observe(box);
   const scheme = matchMedia('(prefers-color-scheme: dark)');
   scheme.addEventListener('change', redraw);
-  return () => {
-    sizes.disconnect();
-    scheme.removeEventListener('change', redraw);
-    plot?.destroy();
+  return {
+    end: () => {
+      sizes.disconnect();
+      scheme.removeEventListener('change', redraw);
+      plot?.destroy();
+    },
+    leftOf: (at) => (plot ? leftIn(plot, at) : 0),
   };
 }
+
+const leftIn = (plot: uPlot, at: number): number =>
+  (plot.over.offsetLeft + plot.valToPos(at, 'x')) / plot.root.clientWidth;
 
 /** The highest sum first: each bar covers the lower part of the one behind it. */
 function dataOf({ times, series }: Drawn): uPlot.AlignedData {
@@ -177,14 +228,14 @@ function optionsOf(box: HTMLDivElement, drawn: Drawn): uPlot.Options {
 
 /** Reports the time under the mouse, and the one that is pressed. */
 function follow(plot: uPlot, { times, point, pick }: Drawn): void {
-  const { over, root } = plot;
+  const { over } = plot;
   const atOf = ({ clientX }: MouseEvent) => {
     const at = Math.round(plot.posToVal(clientX - over.getBoundingClientRect().left, 'x'));
     return Math.min(times.length - 1, Math.max(0, at));
   };
   over.addEventListener('mousemove', (event) => {
     const at = atOf(event);
-    point({ at, left: (over.offsetLeft + plot.valToPos(at, 'x')) / root.clientWidth });
+    point({ at, left: leftIn(plot, at) });
   });
   over.addEventListener('mouseleave', () => point(undefined));
   over.addEventListener('click', (event) => pick(atOf(event)));
