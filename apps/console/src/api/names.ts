@@ -3,7 +3,7 @@ import { keepPreviousData, queryOptions, useQuery } from '@tanstack/preact-query
 import { useEffect, useState } from 'preact/hooks';
 import type { NamedKey } from '../data/format/named-key.ts';
 import { nameOf } from '../data/shared-budget.ts';
-import { type Dimension, usageFields, valueIn } from '../data/usage.ts';
+import { type Dimension, readReport, valueIn } from '../data/usage.ts';
 import { issuerTime, presign } from './api.ts';
 import { inTurn, REPORT_MS } from './queries.ts';
 import { readAll } from './read-all.ts';
@@ -35,11 +35,9 @@ export type Names = Readonly<Record<'api_key' | 'virtual_key' | 'budget', Readon
   readonly keys: Readonly<Record<'api_key' | 'virtual_key', readonly NamedKey[]>>;
 };
 
-/** The most values in a list of suggestions. The API lists values by name, so values at the end of the alphabet may be missing. */
-const SUGGESTED = 1_000;
 const SUGGESTED_SECONDS = 90 * 86_400;
 
-/** Values of a dimension in the calls of the last months. These are the first ones by name, sorted by the number of their calls. */
+/** The values of a dimension with the highest cost in the last months, sorted by the number of their calls. */
 export const useValues = (by: Dimension, enabled = true) =>
   useQuery({
     queryKey: ['values', by],
@@ -49,8 +47,7 @@ export const useValues = (by: Dimension, enabled = true) =>
       inTurn(signal, async () => {
         const to = issuerTime();
         const range = { from: to - SUGGESTED_SECONDS, to, zone: 'UTC' };
-        const fields = { ...usageFields({ range, groupBy: [by] }), limit: SUGGESTED };
-        const { data } = await presign.getUsage(fields);
+        const { data } = await readReport(presign.getUsage, { range, groupBy: [by] });
         return data
           .sort((a, b) => b.calls - a.calls)
           .map((row) => valueIn(row, by))

@@ -1,6 +1,7 @@
 import type { Input, Limits, UsageHours, UsageReport } from '@presign/client';
 import { type Query, useQuery } from '@tanstack/preact-query';
-import type { Range } from '../data/format/range.ts';
+import { type Range, rangeBefore } from '../data/format/range.ts';
+import { type MovedMost, readMoved } from '../data/moved.ts';
 import { refusedIn } from '../data/refusals.ts';
 import type { Url } from '../data/urls.ts';
 import {
@@ -83,13 +84,40 @@ export function useUsage(asked: UsageAsked, enabled = true) {
 
 /** The sums of each day by one dimension, for a chart. */
 export function useByDay(asked: { range: Range; by: Dimension; filters?: UsageFilters }, enabled = true) {
+  const { by, ...which } = asked;
   const key = questionOf(asked);
-  return useQuery<UsageReport>({
+  const isOfDays = by === 'day';
+  // A page that shows the groups as well reads the same answer.
+  const groups = useUsage({ ...which, groupBy: isOfDays ? [] : [by] }, enabled && !isOfDays);
+  const known = groups.isPlaceholderData ? undefined : groups.data;
+  const daily = useQuery<UsageReport>({
     queryKey: ['by-day', key, asked.range.from, asked.range.to],
-    queryFn: ({ signal }) => inTurn(signal, () => readByDay(presign.getUsage, asked)),
+    queryFn: ({ signal }) =>
+      inTurn(signal, () => readByDay(presign.getUsage, asked, isOfDays ? undefined : known)),
     placeholderData: lastOf(key),
-    enabled,
+    enabled: enabled && (isOfDays || known !== undefined),
   });
+  return { data: daily.data, error: daily.error ?? groups.error };
+}
+
+/** The customers whose spending differs most from the time before. */
+export function useMoved(range: Range, most: number) {
+  const key = questionOf({ range });
+  const now = useUsage({ range, groupBy: ['external_user'] });
+  const before = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
+  const isRead = now.data && before.data && !now.isPlaceholderData && !before.isPlaceholderData;
+  const moved = useQuery<MovedMost>({
+    queryKey: ['moved', key, range.from, range.to],
+    queryFn: ({ signal }) =>
+      readMoved((fields) => inTurn(signal, () => presign.getUsage(fields)), {
+        now: { range, report: now.data as UsageReport },
+        before: { range: rangeBefore(range), report: before.data as UsageReport },
+        most,
+      }),
+    placeholderData: lastOf(key),
+    enabled: isRead === true,
+  });
+  return { data: moved.data, error: moved.error ?? now.error ?? before.error };
 }
 
 /** The longest range for which hours are read. The API reads whole hours. */

@@ -47,24 +47,27 @@ export const usageFields = ({ range: { from, to, zone }, groupBy, filters = {} }
   ...(groupBy.length > 0 && { group_by: groupBy }),
 });
 
-type Fields = ReturnType<typeof usageFields> & { readonly limit: number; readonly cursor?: string };
+type Fields = ReturnType<typeof usageFields> & { readonly limit?: number; readonly top?: number };
 /** Asks the API for one answer of a report. */
 export type AskUsage = (fields: Fields) => Promise<UsageReport>;
 
-/** The number of groups in one answer, and the number of answers that a page reads. The CSV has all groups. */
-const GROUPS = 5_000;
-const MOST_ANSWERS = 6;
+/** The most groups that a page shows: those with the highest cost. The CSV has all groups. */
+export const MOST_GROUPS = 1_000;
+/** The most groups of a report by day or month, alone or with one more dimension. */
+const MOST_TIMES = 5_000;
 
-/** Reads a report to its end, or as far as a page shows it. If more groups remain, `next_cursor` is not null. */
-export async function readReport(ask: AskUsage, asked: UsageAsked): Promise<UsageReport> {
-  const fields = { ...usageFields(asked), limit: GROUPS };
-  let report = await ask(fields);
-  for (let read = 1; read < MOST_ANSWERS && report.next_cursor !== null; read++) {
-    const more = await ask({ ...fields, cursor: report.next_cursor });
-    report = { ...report, data: [...report.data, ...more.data], next_cursor: more.next_cursor };
-  }
-  return report;
-}
+export const isTime = (by: Dimension | undefined): boolean => by === 'day' || by === 'month';
+
+/** Reads a report as far as a page shows it: the groups with the highest cost, or days and months in their order. */
+export const readReport = (ask: AskUsage, asked: UsageAsked): Promise<UsageReport> =>
+  ask({
+    ...usageFields(asked),
+    ...(asked.groupBy.every(isTime) ? { limit: MOST_TIMES } : { top: MOST_GROUPS }),
+  });
+
+/** Whether a report lacks groups. */
+export const isCut = ({ groups, data }: Pick<UsageReport, 'groups' | 'data'>): boolean =>
+  groups > data.length;
 
 type Row = UsageReport['data'][number];
 
@@ -84,24 +87,27 @@ const named = (row: Row, by: Dimension, name: string): Row =>
 export const MOST_NAMED = 5;
 export const OTHERS = '\0others';
 
+type ByDay = { readonly range: Range; readonly by: Dimension; readonly filters?: UsageFilters };
+
 /**
  * Reads a report by day and one more dimension. If it has more groups than fit in one answer, only the most expensive groups are named, and
  * the rest are one group for each day. A report of 1,000 users and 30 days has 30,000 groups, and a chart shows few.
+ * @param groups the report by that dimension alone. Undefined: the dimension is the day
  */
 export async function readByDay(
   ask: AskUsage,
-  { range, by, filters = {} }: { range: Range; by: Dimension; filters?: UsageFilters },
+  { range, by, filters = {} }: ByDay,
+  groups: UsageReport | undefined,
 ): Promise<UsageReport> {
   const read = (groupBy: readonly Dimension[], only: UsageFilters = {}) =>
-    readReport(ask, { range, groupBy, filters: { ...filters, ...only } });
-  if (by === 'day') return read(['day']);
-  const groups = await read([by]);
-  if (groups.data.length * daysOf(range).length <= GROUPS) return read(['day', by]);
-  const costliest = groups.data.filter((row) => valueIn(row, by) !== null).sort((a, b) => b.cost - a.cost);
+    ask({ ...usageFields({ range, groupBy, filters: { ...filters, ...only } }), limit: MOST_TIMES });
+  if (groups === undefined) return read(['day']);
+  if (groups.groups * daysOf(range).length <= MOST_TIMES) return read(['day', by]);
+  // An empty name cannot be filtered by.
+  const names = groups.data.map((row) => valueIn(row, by) ?? '').filter((name) => name !== '');
   const most: Row[] = [];
   // One after another: an issuer reads one report of an account at a time.
-  for (const group of costliest.slice(0, MOST_NAMED)) {
-    const name = String(valueIn(group, by));
+  for (const name of names.slice(0, MOST_NAMED)) {
     const { data } = await read(['day'], { [by]: name });
     most.push(...data.map((row) => named(row, by, name)));
   }

@@ -1,10 +1,12 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
+import { useLimits } from '../api/queries.ts';
 import { cents, count } from '../data/format/format.ts';
 import { daysOf, type Range, rangeOfDay } from '../data/format/range.ts';
 import {
   type Dimension,
   dimensionName,
+  isCut,
   MOST_NAMED,
   OTHERS,
   type UsageFilters,
@@ -30,6 +32,19 @@ export function hrefOfDay(day: string, zone: string, filters: UsageFilters): str
 }
 
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
+
+/** Says which rows a table of a report has, if it lacks some. */
+export function CutNote({ report }: { report: UsageReport }) {
+  const { data: limits } = useLimits();
+  if (!isCut(report)) return null;
+  const most = limits?.requests.usage_groups ?? report.groups;
+  return (
+    <p class="soft">
+      The table has the {count(report.data.length)} rows that cost most of {count(report.groups)}. The CSV has{' '}
+      {report.groups > most ? `the first ${count(most)} by name` : 'all'}.
+    </p>
+  );
+}
 
 type SpendProps = {
   readonly report: UsageReport;

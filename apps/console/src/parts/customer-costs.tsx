@@ -53,28 +53,20 @@ const COLUMNS: readonly Column<CustomerCost>[] = [
 ];
 
 /** The cost of this month so far and at its end, by customer. */
-export const CustomerCosts = ({ of: { rows, total, isCut }, most }: { of: Costs; most?: number }) => (
-  <>
-    <Table
-      caption="This month by customer"
-      rows={rows.slice(0, most)}
-      keyOf={({ user }) => user ?? '\0none'}
-      empty="No calls this month or in the last seven days."
-      columns={COLUMNS}
-      isCut={isCut}
-      foot={[
-        'All customers',
-        money(total.spent),
-        cents(total.forecast),
-        count(total.calls),
-        count(total.failed),
-      ]}
-    />
-    {isCut && (
-      <p class="soft">
-        The list is cut: it lacks customers whose names are at the end of the alphabet. The sums contain all
-        customers, and each has a page of its own.
-      </p>
-    )}
-  </>
+export const CustomerCosts = ({ of: { rows, total, cut }, most }: { of: Costs; most?: number }) => (
+  <Table
+    caption="This month by customer"
+    rows={rows.slice(0, most)}
+    keyOf={({ user }) => user ?? '\0none'}
+    empty="No calls this month or in the last seven days."
+    columns={COLUMNS}
+    isCut={cut !== undefined}
+    foot={[
+      'All customers',
+      money(total.spent),
+      cents(total.forecast),
+      count(total.calls),
+      count(total.failed),
+    ]}
+  />
 );

@@ -1,11 +1,13 @@
+import type { UsageReport } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../api/api.ts';
 import { useBudgets, useByDay, useCalls, useUrls, useUsage } from '../api/queries.ts';
 import { cents, count, money, percent } from '../data/format/format.ts';
+import { isCut } from '../data/usage.ts';
 import { Action } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
 import { BudgetTable } from '../parts/budgets.tsx';
-import { SpendByDay } from '../parts/by-day.tsx';
+import { CutNote, SpendByDay } from '../parts/by-day.tsx';
 import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
 import { useMonthCost } from '../parts/customer-costs.tsx';
 import { Download } from '../parts/download.tsx';
@@ -142,36 +144,43 @@ function Statement({ user }: { user: string }) {
         From <When at={range.from} /> until <When at={range.to} /> ({range.zone})
       </p>
       {daily.data && <SpendByDay report={daily.data} by="model" range={range} filters={filters} />}
-      <Answer of={report}>
-        {({ data, total }) => (
-          <Table
-            caption="Statement"
-            rows={data}
-            keyOf={({ provider, model, tool }) => JSON.stringify([provider, model, tool])}
-            empty="No calls in this time."
-            foot={[
-              'Total',
-              '',
-              count(total.calls),
-              count(total.input_tokens),
-              count(total.output_tokens),
-              money(total.cost),
-            ]}
-            columns={[
-              {
-                head: 'Model or tool',
-                cell: ({ model, tool }) => model ?? tool ?? '–',
-                sort: ({ model, tool }) => model ?? tool ?? '',
-              },
-              { head: 'Provider', cell: ({ provider }) => provider },
-              CALLS,
-              INPUT,
-              OUTPUT,
-              COST,
-            ]}
-          />
-        )}
-      </Answer>
+      <Answer of={report}>{(sums) => <StatementTable report={sums} />}</Answer>
+    </>
+  );
+}
+
+function StatementTable({ report }: { report: UsageReport }) {
+  const { data, total } = report;
+  return (
+    <>
+      <Table
+        caption="Statement"
+        isCut={isCut(report)}
+        rows={data}
+        keyOf={({ provider, model, tool }) => JSON.stringify([provider, model, tool])}
+        empty="No calls in this time."
+        foot={[
+          'Total',
+          '',
+          count(total.calls),
+          count(total.input_tokens),
+          count(total.output_tokens),
+          money(total.cost),
+        ]}
+        columns={[
+          {
+            head: 'Model or tool',
+            cell: ({ model, tool }) => model ?? tool ?? '–',
+            sort: ({ model, tool }) => model ?? tool ?? '',
+          },
+          { head: 'Provider', cell: ({ provider }) => provider },
+          CALLS,
+          INPUT,
+          OUTPUT,
+          COST,
+        ]}
+      />
+      <CutNote report={report} />
     </>
   );
 }

@@ -1,26 +1,34 @@
+import { useFound } from '../api/names.ts';
+import type { CustomerCost, Cut } from '../data/customer-costs.ts';
+import { cents, count, money } from '../data/format/format.ts';
 import { Page, Waiting } from '../parts/answer.tsx';
-import { CustomerCosts, useMonthCosts } from '../parts/customer-costs.tsx';
+import { CustomerCosts, useMonthCost, useMonthCosts } from '../parts/customer-costs.tsx';
 import { Download } from '../parts/download.tsx';
+import { User } from '../parts/facts.tsx';
 import { Field, FilterForm } from '../parts/form.tsx';
 import type { Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 
 /** All customers, with the cost of each this month so far and at its end. */
 export function Customers({ params: { q = '' } }: { params: Place['params'] }) {
   const costs = useMonthCosts();
   const { isLive: _, ...range } = useRange();
+  const text = q.trim().toLowerCase();
+  const rows = costs?.rows.filter(({ user }) => (user ?? '').toLowerCase().includes(text)) ?? [];
   return (
     <Page title="Customers">
       <FilterForm path="customers">
         <Field label="Find" name="q" value={q} />
       </FilterForm>
       {costs ? (
-        <CustomerCosts
-          of={{
-            ...costs,
-            rows: costs.rows.filter(({ user }) => (user ?? '').toLowerCase().includes(q.toLowerCase())),
-          }}
-        />
+        <>
+          <CustomerCosts of={{ ...costs, rows }} />
+          {costs.cut && text !== '' && <Others text={text} listed={rows} />}
+          {costs.cut && (
+            <p class="soft">{wordsOf(costs.cut)} Find looks for the others. The sums contain all.</p>
+          )}
+        </>
       ) : (
         <Waiting />
       )}
@@ -38,3 +46,53 @@ export function Customers({ params: { q = '' } }: { params: Place['params'] }) {
     </Page>
   );
 }
+
+const wordsOf = ({ of, shown, all }: Cut): string =>
+  of === 'month'
+    ? `The list has the ${count(shown)} customers that spent most this month, of ${count(all)}, and forecasts of those that also spent most in the last seven days.`
+    : `The list has all customers of this month, and the ${count(shown)} that spent most in the last seven days, of ${count(all)}.`;
+
+/** Figures of each are two answers of the issuer. */
+const MOST_OTHERS = 8;
+
+type OthersProps = { readonly text: string; readonly listed: readonly CustomerCost[] };
+
+/** Customers with a text in their names whom the list lacks. */
+function Others({ text, listed }: OthersProps) {
+  const { found, isWaiting } = useFound(text, true, 'external_user');
+  const others = found.map(({ name }) => name).filter((name) => !listed.some(({ user }) => user === name));
+  return (
+    <>
+      <h2>Others found by name</h2>
+      <Table
+        caption="Others found by name"
+        rows={others.slice(0, MOST_OTHERS)}
+        keyOf={(user) => user}
+        empty={isWaiting ? 'Searching…' : 'No other customer has this text in the name.'}
+        columns={OTHER_COLUMNS}
+      />
+      {others.length > MOST_OTHERS && (
+        <p class="soft">There are more. Type a longer part of the name to see them.</p>
+      )}
+    </>
+  );
+}
+
+const figure = (head: string, show: (cost: CustomerCost) => string): Column<string> => ({
+  ...{ head, figure: true },
+  cell: (user) => <OfMonth user={user} show={show} />,
+});
+
+/** A figure of one customer, once it is read. */
+function OfMonth({ user, show }: { user: string; show: (cost: CustomerCost) => string }) {
+  const cost = useMonthCost(user);
+  return <>{cost ? show(cost) : '…'}</>;
+}
+
+const OTHER_COLUMNS: readonly Column<string>[] = [
+  { head: 'Customer', cell: (user) => <User of={user} /> },
+  figure('This month', ({ spent }) => money(spent)),
+  figure('Forecast', ({ forecast }) => cents(forecast)),
+  figure('Calls', ({ calls }) => count(calls)),
+  figure('Failed', ({ failed }) => count(failed)),
+];

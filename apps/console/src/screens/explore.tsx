@@ -3,9 +3,9 @@ import { useContext } from 'preact/hooks';
 import { useNames } from '../api/names.ts';
 import { useByDay, useLimits, useUsage } from '../api/queries.ts';
 import { count, money } from '../data/format/format.ts';
-import { type Dimension, dimensionName, type UsageFilters, valueIn } from '../data/usage.ts';
+import { type Dimension, dimensionName, isCut, isTime, type UsageFilters, valueIn } from '../data/usage.ts';
 import { Answer, Page } from '../parts/answer.tsx';
-import { groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';
+import { CutNote, groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';
 import { Download } from '../parts/download.tsx';
 import { useName } from '../parts/facts.tsx';
 import { Choice, FilterForm } from '../parts/form.tsx';
@@ -71,9 +71,7 @@ export function Explore({ params }: { params: Place['params'] }) {
               />
             )}
             <UsageTable report={data} groupBy={groupBy} filters={filters} zone={range.zone} />
-            {data.next_cursor !== null && (
-              <p class="soft">The table is cut: rows that cost more may be missing. The CSV has all.</p>
-            )}
+            <CutNote report={data} />
           </>
         )}
       </Answer>
@@ -94,8 +92,9 @@ type UsageTableProps = {
 };
 
 /** The groups that cost most first. Days and months stay in their order. */
-function UsageTable({ report: { data, total, next_cursor: more }, groupBy, filters, zone }: UsageTableProps) {
-  const isTime = groupBy[0] === 'day' || groupBy[0] === 'month';
+function UsageTable({ report, groupBy, filters, zone }: UsageTableProps) {
+  const { data, total } = report;
+  const [by] = groupBy;
   const groups = groupBy.map(
     (by): Column<Row> => ({
       head: dimensionName(by),
@@ -106,11 +105,11 @@ function UsageTable({ report: { data, total, next_cursor: more }, groupBy, filte
   return (
     <Table
       caption="Usage"
-      rows={data}
+      rows={by && isTime(by) ? data.toSorted(byValue(by)) : data}
       keyOf={(row) => groupBy.map((by) => groupOf(row, by)).join('\0\0')}
       empty="No calls in this time."
-      {...(!isTime && { first: { head: COST.head, isDown: true } })}
-      isCut={more !== null}
+      {...(!isTime(by) && { first: { head: COST.head, isDown: true } })}
+      isCut={isCut(report)}
       foot={[
         'Total',
         ...groupBy.slice(1).map(() => ''),
@@ -125,6 +124,8 @@ function UsageTable({ report: { data, total, next_cursor: more }, groupBy, filte
     />
   );
 }
+
+const byValue = (by: Dimension) => (a: Row, b: Row) => groupOf(a, by).localeCompare(groupOf(b, by));
 
 type GroupProps = {
   readonly of: Row;

@@ -1,5 +1,5 @@
 import type { UsageHours, UsageReport } from '@presign/client';
-import { useByDay, useHours, useRefused, useUsage } from '../api/queries.ts';
+import { useByDay, useHours, useMoved, useRefused, useUsage } from '../api/queries.ts';
 import { cents, count, dayName, duration, money, percent } from '../data/format/format.ts';
 import { type Range, rangeBefore } from '../data/format/range.ts';
 import type { Refused } from '../data/refusals.ts';
@@ -133,48 +133,33 @@ function usualP95({ data }: UsageHours): number | null {
 /** The customers whose spending differs most from the time before. */
 function Movers() {
   const { isLive: _, ...range } = useRange();
-  const now = useUsage({ range, groupBy: ['external_user'] });
-  const then = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
   return (
-    <Answer of={now}>
-      {({ data }) => (
-        <Answer of={then}>
-          {({ data: before }) => (
-            <Table
-              caption="Customers who moved most"
-              rows={movedMost(data, before)}
-              keyOf={({ user }) => user}
-              empty="No customer spends more or less than before."
-              columns={[
-                { head: 'Customer', cell: ({ user }) => <User of={user} /> },
-                { head: 'Before', figure: true, cell: (row) => cents(row.before) },
-                { head: 'Now', figure: true, cell: (row) => cents(row.now) },
-                {
-                  head: 'Change',
-                  figure: true,
-                  cell: (row) => `${row.now < row.before ? '' : '+'}${cents(row.now - row.before)}`,
-                },
-              ]}
-            />
+    <Answer of={useMoved(range, MOST)}>
+      {({ rows, compared }) => (
+        <>
+          <Table
+            caption="Customers who moved most"
+            rows={rows}
+            keyOf={({ user }) => user}
+            empty="No customer spends more or less than before."
+            columns={[
+              { head: 'Customer', cell: ({ user }) => <User of={user} /> },
+              { head: 'Before', figure: true, cell: (row) => cents(row.before) },
+              { head: 'Now', figure: true, cell: (row) => cents(row.now) },
+              {
+                head: 'Change',
+                figure: true,
+                cell: (row) => `${row.now < row.before ? '' : '+'}${cents(row.now - row.before)}`,
+              },
+            ]}
+          />
+          {compared !== undefined && (
+            <p class="soft">Compared are the {count(compared)} customers that spent most in each time.</p>
           )}
-        </Answer>
+        </>
       )}
     </Answer>
   );
-}
-
-type Moved = { readonly user: string; readonly before: number; readonly now: number };
-type Rows = UsageReport['data'];
-
-function movedMost(now: Rows, before: Rows): Moved[] {
-  const costs = (rows: Rows) =>
-    new Map(rows.flatMap(({ external_user: user, cost }) => (user == null ? [] : [[user, cost] as const])));
-  const [ofNow, ofBefore] = [costs(now), costs(before)];
-  return [...new Set([...ofNow.keys(), ...ofBefore.keys()])]
-    .map((user) => ({ user, now: ofNow.get(user) ?? 0, before: ofBefore.get(user) ?? 0 }))
-    .filter((each) => each.now !== each.before)
-    .sort((a, b) => Math.abs(b.now - b.before) - Math.abs(a.now - a.before))
-    .slice(0, MOST);
 }
 
 function Refusals() {
