@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import type { AnswerHeaders } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
 import { type Dispatcher, errors } from 'undici';
 import type { Hosts } from '../share/hosts.ts';
 import type { Turn } from '../share/turns.ts';
@@ -28,7 +29,7 @@ export type Ended =
   | { readonly is: 'broken'; readonly status: number; readonly why: Why }
   /**
    * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. `isBounded`: its holder
-   * ended it, or it was sent before, so the bound on refunds applies.
+   * ended it, or it was sent before, so the bound on refunds applies. `refusal`: the end of its socket kept a turn from being sent.
    */
   | {
       readonly is: 'unsent';
@@ -36,6 +37,7 @@ export type Ended =
       readonly cut?: CutReason | undefined;
       readonly blocked: boolean;
       readonly code: string | undefined;
+      readonly refusal?: Refusal | undefined;
     }
   /** The call went out, and no answer came. Nothing is written yet. */
   | { readonly is: 'unanswered'; readonly why: Why };

@@ -189,6 +189,7 @@ export function endRefusal(sent: Sent): Refusal | undefined {
     case 'unauthorized':
       return sent.refusal;
     case 'unsent':
+      if (sent.refusal) return sent.refusal;
       return sent.blocked
         ? {
             code: 'upstream_unreachable',

@@ -107,14 +107,19 @@ export function endOf(
     inputTokens: charge.usage?.input_tokens,
     outputTokens: charge.usage?.output_tokens,
     doubt: charge.doubt,
-    ...faultOf(sent, grant.origin),
+    ...faultOf(sent, failure, grant.origin),
   };
 }
 
-function faultOf(sent: Sent, upstream: string): Pick<NonNullable<CallReport['end']>, 'fault'> {
+function faultOf(
+  sent: Sent,
+  failure: LastCall | undefined,
+  upstream: string,
+): Pick<NonNullable<CallReport['end']>, 'fault'> {
   if (sent.is === 'unsealable') return { fault: { level: 'error', hint: UNSEALABLE_HINT } };
   const isEnded = sent.is === 'unanswered' && (sent.why === 'revoked' || sent.why === 'suspended');
-  const isUnreached = sent.is === 'unsent' || (sent.is === 'unanswered' && !isEnded);
+  const isUnsent = sent.is === 'unsent' && failure?.code === 'upstream_unreachable';
+  const isUnreached = isUnsent || (sent.is === 'unanswered' && !isEnded);
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
   return isUnreached ? { fault: { level: 'warn', upstream, hint } } : {};
 }

@@ -202,8 +202,8 @@ export class Connection implements Taker {
     const { turn } = begun;
     const isOpen = this.#own.upstream.readyState === WebSocket.OPEN && !this.#holderLeft;
     if (!isOpen || this.#end) {
-      const refusal = await turn.unsent();
-      if (refusal) this.#say(this.#end?.refusal ?? refusal, turn.requestId, turn.label);
+      const refusal = await turn.unsent(this.#end?.refusal);
+      if (refusal) this.#say(refusal, turn.requestId, turn.label);
       return;
     }
     for (const other of this.#running()) turn.isAlone = other.isAlone = false;

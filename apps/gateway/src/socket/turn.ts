@@ -72,7 +72,8 @@ export async function beginTurn(
     refusal = 'refusal' in begun ? begun.refusal : undefined;
     return 'refusal' in begun ? { refusal: begun.refusal, requestId } : begun;
   } finally {
-    if (refusal) deps.report(report, refusal);
+    // A turn that was admitted has reported its end.
+    if (refusal && !report.end) deps.report(report, refusal);
   }
 }
 
@@ -142,14 +143,14 @@ async function begin(
       frame: create.withBody(isInMemory(body) ? inOnePiece(body) : Buffer.from('{}'), requestId),
     };
   } catch (error) {
-    await turn.unsent();
+    await turn.unsent({ code: 'internal_error' });
     throw error;
   }
 }
 
 /** Ends a turn that is not sent. */
 async function giveUp(turn: Turn, refusal: Refusal): Promise<{ readonly refusal: Refusal }> {
-  await turn.unsent();
+  await turn.unsent(refusal);
   return { refusal };
 }
 
@@ -275,9 +276,9 @@ export class Turn implements Running {
     return this.#end(this.hasBegun ? { is: 'broken', status: 200, why } : { is: 'unanswered', why }, NOTHING);
   }
 
-  /** Ends a turn that was never sent. */
-  unsent(): Promise<Refusal | undefined> {
-    const sent = { is: 'unsent', isBounded: true, blocked: false, code: undefined } as const;
+  /** Ends a turn that was never sent, with the refusal by which its socket ends. Undefined: a peer has gone. */
+  unsent(refusal: Refusal | undefined): Promise<Refusal | undefined> {
+    const sent = { is: 'unsent', isBounded: true, blocked: false, code: undefined, refusal } as const;
     return this.#end(sent, NOTHING);
   }
 
