@@ -107,6 +107,42 @@ describe('an error without a stream', () => {
   });
 });
 
+test('an error that names a stream without a turn leaves the turns of others alone', async () => {
+  const url = await urlOf();
+  const holder = await openSocket(url);
+  const of = await underWay(holder, ['a', 'b']);
+  tell(of, eventsOf({ ...CREATE, stream_id: 'a' }));
+  await holder.next('response.completed');
+  tell(of, [{ ...REFUSED, stream_id: 'a' }]);
+  await holder.next('error');
+  tell(of, eventsOf({ ...CREATE, stream_id: 'b' }));
+  expect(await holder.next('response.completed')).toMatchObject({ stream_id: 'b' });
+  expect(await settled(url)).toMatchObject({ used: 2, spent: 24 });
+  holder.socket.close();
+});
+
+test.each([
+  ['stated no id', ({ response: _, ...created }: Json) => [created]],
+  ['began with its text', (_created: Json, text: Json) => [text]],
+])('an error after a response that %s is no refusal, so the hold is charged', async (_what, begin) => {
+  const url = await urlOf();
+  const holder = await openSocket(url);
+  const of = await underWay(holder, ['']);
+  const { held } = await statusOf(url);
+  const [created = {}, text = {}] = eventsOf(CREATE) as Json[];
+  tell(of, [...begin(created, text), REFUSED]);
+  expect(await holder.closed).toMatchObject({ code: 1011 });
+  expect(await settled(url)).toMatchObject({ used: 1, spent: held });
+});
+
+test('a key that the head of a handshake quotes is masked', async () => {
+  provider.headers = ({ headers }) => [`openai-quoted: ${headers.authorization}`];
+  const holder = await openSocket(await urlOf());
+  provider.headers = undefined;
+  expect(holder.headers['openai-quoted']).toBe('Bearer *******');
+  holder.socket.close();
+});
+
 test.each(['a b', 'ä', '', 'x'.repeat(129), '"'])('a stream_id such as %j is refused', async (lane) => {
   const url = await urlOf();
   const holder = await openSocket(url);

@@ -26,6 +26,8 @@ export type ResponsesProvider = {
   welcome: ((of: ProviderSocket) => void) | undefined;
   /** Answers handshakes in place of an upgrade. */
   refuse: ((request: IncomingMessage) => { status: number; body: string } | undefined) | undefined;
+  /** Further lines of the head that accepts a handshake. */
+  headers: ((request: IncomingMessage) => string[]) | undefined;
   /** Tokens of input and output that it billed, by its own books. */
   billed: number;
   readonly frames: () => Json[];
@@ -79,6 +81,7 @@ export async function startResponsesProvider(pem?: {
     posts,
     welcome: undefined,
     refuse: undefined,
+    headers: undefined,
     billed: 0,
     serve: (event, { socket }) => {
       for (const each of eventsOf(event)) socket.send(JSON.stringify(each));
@@ -94,6 +97,7 @@ export async function startResponsesProvider(pem?: {
       }),
   };
   const wss = new WebSocketServer({ noServer: true, perMessageDeflate: false });
+  wss.on('headers', (lines, request) => void lines.push(...(provider.headers?.(request) ?? [])));
   const server = pem ? createTlsServer(pem) : createServer();
   // An HTTP server forgets connections that are upgraded, and waits for them when it closes.
   server.on('connection', (connection: Socket) => {

@@ -182,6 +182,7 @@ const TURN: fc.Arbitrary<Running> = fc.record({
   label: fc.constantFrom('', 'mine', '"'),
   requestId: fc.constantFrom('r1', 'r2', 'r3'),
   responseId: fc.constantFrom('resp_1', 'resp_2', undefined),
+  hasAnswered: fc.boolean(),
   isAlone: fc.boolean(),
   matters: fc.constant(() => true),
 });

@@ -90,6 +90,7 @@ const TURN = fc.record({
   label: fc.constant(''),
   requestId: fc.constant('r'),
   responseId: fc.constantFrom('resp_1', 'resp_2', undefined),
+  hasAnswered: fc.boolean(),
   isAlone: fc.boolean(),
   matters: fc.boolean().map((matters) => () => matters),
 });

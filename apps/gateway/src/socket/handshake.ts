@@ -120,7 +120,9 @@ function connect(
   const { target, dialect } = protocol;
   const { requestId, incoming } = asking;
   const { bounds } = deps.sockets;
-  const headers = [...passed(opened.headers, grant), `x-presign-request-id: ${requestId}`];
+  const { secrets } = opened;
+  const shown = passed(opened.headers, grant).map((each) => secrets.hide(each));
+  const headers = [...shown, `x-presign-request-id: ${requestId}`];
   const accepting = { incoming, socket, head, headers, protocol: opened.protocol };
   asking.isAccepted = true;
   const holder = socket.destroyed ? undefined : acceptHolder(accepting, bounds.holderMessageBytes);
@@ -132,7 +134,6 @@ function connect(
   // The request itself is not kept, because its URL contains the token.
   const asked = { headers: incoming.headers, socket: incoming.socket };
   const of = { connectionId: requestId, incoming: asked, grant, target, credentialVersion };
-  const { secrets } = opened;
   return new Connection(deps, { requestId, of, policy, secrets, dialect, holder, upstream });
 }
 

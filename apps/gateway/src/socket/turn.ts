@@ -29,7 +29,7 @@ import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
 import type { Create, Running, SocketDialect } from './dialects/dialect.ts';
 import { NO_JSON } from './dialects/end.ts';
-import { isReadable } from './dialects/event.ts';
+import { isOfResponse, isReadable } from './dialects/event.ts';
 
 /** The socket that turns are on. */
 export type SocketOf = {
@@ -193,6 +193,7 @@ export class Turn implements Running {
   readonly label: string;
   /** The response's id, once the API has stated it. */
   responseId: string | undefined;
+  hasAnswered = false;
   readonly #deps: LlmDeps;
   readonly #call: Ending;
   readonly #tight: Tight;
@@ -243,6 +244,7 @@ export class Turn implements Running {
   heard(frame: Buffer): void {
     if (!this.hasBegun) this.#call.report.firstByteAt = performance.now();
     this.#wait?.answered();
+    this.hasAnswered ||= isOfResponse(frame);
     if (!this.matters(frame)) return;
     try {
       this.#isLost ||= !isReadable(frame);

@@ -53,6 +53,8 @@ export type Running = {
   readonly requestId: string;
   /** The response's id, once the API has stated it. */
   readonly responseId: string | undefined;
+  /** An event of its response has come. While several turns run, events without usage do not set it. */
+  readonly hasAnswered: boolean;
   /** No other turn of its socket has run at the same time. */
   readonly isAlone: boolean;
   /** Whether an event may contain its usage. */

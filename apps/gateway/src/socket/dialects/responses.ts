@@ -170,8 +170,10 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   if (is === 'created') return turn ? { is, turn, id } : { is: 'part', turn };
   if (is === 'over')
     return turn && id !== undefined && turn.responseId === id ? { is, turn } : { is: 'stray' };
+  // It is about no turn that runs, so none is in doubt.
+  if (!turn && lane !== '') return { is: 'part', turn };
   if (!turn || (lane === '' && !turn.isAlone)) return { is: 'unclear' };
-  const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined;
+  const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && !turn.hasAnswered;
   return isRefusal ? { is: 'refused', turn, status, event } : { is: 'failed', turn };
 }
 
