@@ -51,6 +51,16 @@ describe('a cost_limit that no call can meet', () => {
       { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
     ],
     ['cohere chat', { provider: 'cohere', path: '/v2/chat', config: { model: 'command-r' } }, chat],
+    ['chat, any model', { config: { n: 4 } }, { ...chat, model: 'small' }],
+    ['embeddings, any model', { path: '/v1/embeddings' }, { input: 'Hi', model: 'vectors' }],
+    [
+      'generateContent, any model',
+      {
+        provider: 'google',
+        path: ['/v1beta/models/small:generateContent', '/v1beta/models/*:generateContent'],
+      },
+      { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] },
+    ],
     ['a list of models', { models: ['large', 'small'] }, { ...chat, model: 'small' }],
     ['a list and a config', { models: ['large', 'small'], config: { model: 'large' } }, chat],
   ])('is issued with a warning that names the cheapest call: %s', async (_what, fields, body) => {
@@ -99,7 +109,6 @@ describe('a cost_limit that no call can meet', () => {
   });
 
   test.each([
-    ['the holder chooses the model', { cost_limit: 1 }],
     [
       'a path is free',
       {

@@ -51,12 +51,13 @@ export {
 } from './path.ts';
 export { type Answered, answeredBy, coverageOf, isOneModel, priceUnknown } from './prices/call-prices.ts';
 export { chargedPrice } from './prices/charged-price.ts';
+export { cheapestCall } from './prices/cheapest-call.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
-export { type Cheapest, cheapestCall, type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
+export { type Cheapest, type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,

@@ -28,10 +28,12 @@ export function llmWarnings(
   const { costLimitMicrousd: limit } = limits;
   if (limit === null) return [];
   const at = { prices: prices.current(), now: now() };
-  const found = cheapestCall(provider, { ...url, config: config ?? {} }, at);
+  const found = cheapestCall(provider, { ...url, config: config ?? {} }, limit, at);
   if (found === undefined) return [];
   if (found !== 'unpriced')
-    return found.microusd <= limit ? [] : [tooLow(limit, found.microusd, `with ${found.model}`)];
+    return found.microusd <= limit
+      ? []
+      : [tooLow(limit, found.microusd, `with ${found.model} at ${provider.id}`)];
   const message = `models: none of them has a price at ${provider.id}, so under a cost_limit no call can pass.`;
   return [{ code: WARNING_CODES.models, param: 'models', message, needed: null }];
 }
@@ -46,7 +48,7 @@ export function mcpWarnings({ cost_limit: limit, servers }: McpPresignRequest): 
 }
 
 function tooLow(limit: number, needed: number, where: string): Warning {
-  const message = `cost_limit: ${microdollars(limit)} is less than the cheapest call ${where} needs, which is ${microdollars(needed)}.`;
+  const message = `cost_limit: ${microdollars(limit)} is less than the cheapest call needs, which is ${microdollars(needed)} ${where}.`;
   return { code: WARNING_CODES.cost_limit, param: 'cost_limit', message, needed };
 }
 

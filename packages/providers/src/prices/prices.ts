@@ -121,6 +121,16 @@ export function pricedModels(
   return [...new Set([...own, ...listed.map(({ id }) => id)])];
 }
 
+/** A name with a price for each model that has one, and undefined for one whose names its list does not spell out. Looked up one by one. */
+export function* lookedUpModels(provider: Provider, at: PricesAt): Generator<string | undefined> {
+  const { priceList = '', pricing, unitPrices, deployments } = provider;
+  for (const own of [pricing, unitPrices, deployments]) if (own) yield* own.keys();
+  for (const { providers } of at.prices.layers.flat())
+    for (const entry of providers.get(priceList)?.models ?? [])
+      if (Object.keys(listedRates(entry.prices)).length > 0)
+        yield namesOf(entry).find((name) => pricingOf(provider, name, at));
+}
+
 /** Whether any model has a price. It makes no list of them, because each issued URL asks. */
 export const hasPrices = ({ priceList = '', pricing, unitPrices }: Provider, { layers }: Prices): boolean =>
   [pricing, unitPrices].some((own) => own !== undefined && own.size > 0) ||

@@ -49,55 +49,6 @@ function judgeDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | u
   return reachFree.length > 0 && dead?.at !== 'config' ? undefined : dead;
 }
 
-/** The cheapest call of a URL: its model, and the least that it holds, in microdollars. */
-export type Cheapest = { readonly model: string; readonly microusd: number };
-
-/** Models and paths of one URL that are judged together. Beyond, nothing is said. */
-const JUDGED_MOST = 64;
-
-type Fixed = Allowed & { readonly models: readonly string[] | null };
-
-/**
- * The cheapest call of a URL, where its config, its paths or a list fix the model, or `unpriced` if no model of the list has a price.
- * Undefined: a call may cost less, as it may have another model, a free path, or no price here.
- */
-export const cheapestCall = (
-  provider: Provider,
-  url: Fixed,
-  at: PricesAt,
-): Cheapest | 'unpriced' | undefined =>
-  remembered(provider, 'cheapest', url, at, () => judgeCheapest(provider, url, at));
-
-function judgeCheapest(
-  provider: Provider,
-  { method, config, paths, models }: Fixed,
-  at: PricesAt,
-): Cheapest | 'unpriced' | undefined {
-  const isListed = models !== null && !Object.hasOwn(config, 'model');
-  const configs = isListed ? models.map((model) => ({ ...config, model })) : [config];
-  if (configs.length * paths.length > JUDGED_MOST) return undefined;
-  if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
-  if (!isListed && paths.some((path) => isModelFree(provider, path, config))) return undefined;
-  const calls = configs.flatMap((each) => paths.map((path) => ({ each, path })));
-  let found: Cheapest | undefined;
-  for (const { each, path } of calls) {
-    const on = endpointsOn(provider, path, each, at);
-    for (const endpoint of 'payable' in on ? on.payable : []) {
-      const least = leastCall(endpoint, each);
-      if ('unbounded' in least) continue;
-      if (!least.cheapest) return undefined;
-      if (!found || least.cheapest.microusd < found.microusd) found = least.cheapest;
-    }
-  }
-  return found ?? (isListed ? 'unpriced' : undefined);
-}
-
-/** Whether a holder chooses the model on a path. */
-const isModelFree = (provider: Provider, path: string, config: JsonObject): boolean =>
-  boundedEndpoints(provider, path).some(
-    (endpoint) => modelWith(endpoint, modelIn(config))?.includes('*') ?? true,
-  );
-
 /** Why the tokens of no call on a URL have a bound, by its paths. Undefined if a call on one of them may have one. */
 export function whyUncounted(
   provider: Provider,
@@ -115,10 +66,10 @@ export function whyUncounted(
 type Model = { readonly facts: ModelFacts; readonly name?: string; readonly pricing?: Pricing | undefined };
 
 /** An endpoint on which a model can be paid for, and what is known about the model. */
-type Payable = Endpoint & { readonly provider: Provider; readonly model: Model };
+export type Payable = Endpoint & { readonly provider: Provider; readonly model: Model };
 
 /** The endpoints on which a model can be paid for, or why there are none. */
-function endpointsOn(
+export function endpointsOn(
   provider: Provider,
   path: string,
   config: JsonObject,
@@ -157,7 +108,7 @@ function modelOn(
 }
 
 /** A model by its name, or why no call of it can pass. */
-function modelNamed(
+export function modelNamed(
   provider: Provider,
   endpoint: Endpoint,
   fixed: JsonObject,
@@ -179,10 +130,10 @@ const ASKED_MAX = 4_096;
 const JUDGED = new WeakMap<Provider, LRUCache<string, { readonly found: unknown }>>();
 
 /** A backend issues the same form of URL again and again, so it is judged once an hour and after each new list. */
-function remembered<T>(
+export function remembered<T>(
   provider: Provider,
   what: string,
-  { method, paths, config, models }: Fixed,
+  { method, paths, config, models }: Allowed & { readonly models: readonly string[] | null },
   { prices, now }: PricesAt,
   judge: () => T,
 ): T {
@@ -197,7 +148,7 @@ function remembered<T>(
   return found;
 }
 
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 const PAYING = new WeakMap<Provider, Map<Dialect, { readonly key: string; readonly any: boolean }>>();
 
 /**
@@ -262,7 +213,7 @@ function fixedRefusal(endpoint: Payable, config: JsonObject): Unbounded | undefi
   return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? unbounded : undefined;
 }
 
-const modelIn = (config: JsonObject): JsonObject =>
+export const modelIn = (config: JsonObject): JsonObject =>
   Object.hasOwn(config, 'model') ? { model: config.model } : {};
 
 /** The call of a holder who adds nothing to a config, or no more than these fields. */
@@ -271,7 +222,7 @@ function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject, added:
   return { path: laid.path, body: spend.atStandardPrice?.(laid.body) ?? laid.body };
 }
 
-function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
+export function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
   const { path, body } = bodyWith(endpoint, config);
   return endpoint.spend.model(body, path);
 }
@@ -282,8 +233,11 @@ function leastUnbounded(endpoint: Payable, config: JsonObject): Unbounded | unde
   return 'unbounded' in least ? least.unbounded : undefined;
 }
 
+/** The cheapest call of a URL: its model, and the least that it holds, in microdollars. */
+export type Cheapest = { readonly model: string; readonly microusd: number };
+
 /** The least that the least call with a config holds, or why it has no bound. Nothing is known of a model that has no price here. */
-function leastCall(
+export function leastCall(
   endpoint: Payable,
   config: JsonObject,
 ): { readonly unbounded: Unbounded } | { readonly cheapest: Cheapest | undefined } {
