@@ -127,7 +127,15 @@ function withMicrodollars({ cost_limit_usd: dollars, ...fields }: Fields): Field
   if (dollars === undefined) return fields;
   if (fields.cost_limit !== undefined)
     throw new TypeError('cost_limit_usd: cost_limit is given too. Give one of them.');
-  return { ...fields, cost_limit: microdollars(dollars as Dollars) };
+  return { ...fields, cost_limit: microdollarsOf(dollars as Dollars) };
+}
+
+function microdollarsOf(dollars: Dollars): number {
+  try {
+    return microdollars(dollars);
+  } catch (error) {
+    throw new TypeError(`cost_limit_usd: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /** Refuses an empty text and dots, which would make another address. */
@@ -181,6 +189,9 @@ export async function* each<Of extends List>(
   list: Of,
   ...[fields, options]: Rest<Omit<FieldsOf<Of>, 'cursor'>>
 ): AsyncGenerator<ItemOf<Of>, void, undefined> {
+  const { format = 'json' } = (fields ?? {}) as { format?: unknown };
+  if (format !== 'json')
+    throw new TypeError('format: rows are read from JSON. The method of one page returns text.');
   let cursor: string | undefined;
   do {
     const page = await list({ ...fields, cursor } as never, options);

@@ -29,10 +29,12 @@ export async function verifyWebhook(
   { toleranceSeconds = 300 }: { readonly toleranceSeconds?: number | undefined } = {},
 ): Promise<WebhookEvent> {
   const of = (name: string) => headerOf(headers, name);
+  const missing = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].find((name) => of(name) === '');
+  if (missing !== undefined) throw new WebhookVerificationError(`${missing}: missing`);
   const sentAt = of('webhook-timestamp');
   if (!/^\d{1,12}$/.test(sentAt) || !(Math.abs(Date.now() / 1000 - Number(sentAt)) <= toleranceSeconds))
     throw new WebhookVerificationError(`webhook-timestamp: not within ${toleranceSeconds} seconds of now`);
-  const text = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const text = bytesOf(body);
   const start = new TextEncoder().encode(`${of('webhook-id')}.${sentAt}.`);
   const signed = new Uint8Array(start.length + text.length);
   signed.set(start);
@@ -51,14 +53,23 @@ export async function verifyWebhook(
 
 const MOST_SIGNATURES = 10;
 
+function bytesOf(body: unknown): Uint8Array {
+  if (typeof body === 'string') return new TextEncoder().encode(body);
+  if (body instanceof Uint8Array) return body;
+  throw new TypeError('body: expected the body as it came, in bytes or text, before it is parsed.');
+}
+
 function headerOf(headers: WebhookHeaders, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? '';
   const [, value = ''] = Object.entries(headers).find(([each]) => each.toLowerCase() === name) ?? [];
   return typeof value === 'string' ? value : value.join(' ');
 }
 
-function keyOf(secret: string): Uint8Array<ArrayBuffer> {
-  const key = secret.startsWith('whsec_') ? fromBase64(secret.slice('whsec_'.length)) : undefined;
+function keyOf(secret: unknown): Uint8Array<ArrayBuffer> {
+  const key =
+    typeof secret === 'string' && secret.startsWith('whsec_')
+      ? fromBase64(secret.slice('whsec_'.length))
+      : undefined;
   // An empty key would let anyone sign.
   if (key && key.length > 0) return key;
   throw new TypeError('secret: expected the secret of an endpoint, whsec_…');

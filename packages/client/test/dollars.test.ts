@@ -38,7 +38,12 @@ test('nothing is sent if an amount is given in both fields, or would be rounded'
   const wanted = { provider: 'openai', path: '/v1/x' };
   await expect(presign.presign({ ...wanted, cost_limit: 1, cost_limit_usd: 1 })).rejects.toThrow(TypeError);
   await expect(presign.presign({ ...wanted, cost_limit_usd: 0.1 + 0.2 })).rejects.toThrow(
-    '0.30000000000000004',
+    new TypeError(
+      'cost_limit_usd: expected dollars of 0 or more with at most six decimals, not 0.30000000000000004. Round it, as in amount.toFixed(6).',
+    ),
+  );
+  await expect(presign.presign({ ...wanted, cost_limit_usd: -1 })).rejects.toThrow(
+    new TypeError('cost_limit_usd: expected dollars of 0 or more with at most six decimals, not -1.'),
   );
   // @ts-expect-error no limit is set there
   await presign.createApiKey({ name: 'a', scopes: [], cost_limit_usd: 1 });

@@ -27,6 +27,12 @@ test('a page is requested only when it is needed', async () => {
   expect(seen).toHaveLength(1);
 });
 
+test('rows are not read from CSV', async () => {
+  const { presign, seen } = await pretendIssuer([]);
+  await expect(each(presign.listCalls, { format: 'csv' }).next()).rejects.toThrow('format: rows are read');
+  expect(seen).toEqual([]);
+});
+
 test('a refusal of a later page makes the iteration throw', async () => {
   const { presign } = await pretendIssuer([page(['a'], 'one'), refusal(400, 'invalid_request')]);
   const all = each(presign.listDeliveries, { id: 'webhook-1' });

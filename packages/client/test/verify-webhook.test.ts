@@ -51,10 +51,20 @@ test.each([
 
 type Given = { body?: string; secret?: string; headers?: Record<string, string> };
 
-test.each(['', 'whsec_', 'whsec_%', KEY.toString('base64')])(
+test.each(['webhook-id', 'webhook-timestamp', 'webhook-signature'])('a missing %s is named', async (name) => {
+  const headers = { ...headersOf(sign(BODY, now())), [name]: '' };
+  await expect(verifyWebhook(BODY, headers, SECRET)).rejects.toThrow(`${name}: missing`);
+});
+
+test.each([JSON.parse(BODY), undefined])('%j is not a body as it came', async (body) => {
+  const made = verifyWebhook(body as string, headersOf(sign(BODY, now())), SECRET);
+  await expect(made).rejects.toThrow('body: expected the body as it came');
+});
+
+test.each(['', 'whsec_', 'whsec_%', KEY.toString('base64'), undefined, 5])(
   '%j is not a secret of an endpoint',
   async (secret) => {
-    const made = verifyWebhook(BODY, headersOf(sign(BODY, now())), secret);
+    const made = verifyWebhook(BODY, headersOf(sign(BODY, now())), secret as string);
     await expect(made).rejects.toThrow(new TypeError('secret: expected the secret of an endpoint, whsec_…'));
   },
 );

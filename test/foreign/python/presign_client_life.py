@@ -11,14 +11,16 @@ import socket
 import sys
 import threading
 import time
-from datetime import datetime, timezone
+import warnings
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest import mock
 
 import openai
 import pandas
 import presign_client
-from presign_client import AsyncPresign, Presign, PresignError, verify_webhook
+from presign_client import AsyncPresign, Issued, Presign, PresignError, verify_webhook
 
 URL, KEY = sys.argv[1:3]
 CHAT = {"provider": "sandbox", "path": "/v1/chat/completions", "client_api_key": "sk-sandbox"}
@@ -72,9 +74,63 @@ class Either:
 async def refusal_of(request):
     try:
         await request
-    except (PresignError, ValueError) as error:
+    except (PresignError, TypeError, ValueError) as error:
         return error
     raise AssertionError("it was not refused")
+
+
+# Wrong arguments, and how their errors begin: with the name of the argument.
+MISTAKES = [
+    ("presign", {**CHAT, "cost_limit": Decimal("0.05")}, TypeError, "cost_limit: expected a value that JSON can have"),
+    ("presign", {**CHAT, "expires_in": timedelta(hours=1)}, TypeError, "expires_in: expected a value that JSON can have"),
+    ("presign", {**CHAT, "metadata": {"a": float("nan")}}, TypeError, "metadata: expected a value that JSON can have"),
+    ("presign", {**CHAT, "cost_limit_usd": -1}, ValueError, "cost_limit_usd: expected dollars of 0 or more"),
+    ("presign", {**CHAT, "cost_limit_usd": 0.1 + 0.2}, ValueError, "cost_limit_usd: expected dollars of 0 or more"),
+    ("get_grant", {"id": Issued({"url": "http://a/llm/t/b/v1/c"})}, TypeError, "id: expected an id, not Issued"),
+    ("change_grant", {"id": None, "max_uses": 1}, TypeError, "id: expected an id, not NoneType"),
+    ("usage", {"format": "csv"}, ValueError, "format: rows are read from JSON"),
+    ("calls", {"format": "csv"}, ValueError, "format: rows are read from JSON"),
+]
+
+
+async def mistakes(presign):
+    for method, fields, kind, begins in MISTAKES:
+        error = await refusal_of(getattr(presign, method)(**fields))
+        assert type(error) is kind and str(error).startswith(begins), (method, error)
+    assert "round(amount, 6)" in str(await refusal_of(presign.presign(**CHAT, cost_limit_usd=0.1 + 0.2)))
+
+
+async def warned(presign):
+    server = {"name": "a", "url": "https://mcp.example.com/mcp", "pricing": {"default": 1000}}
+    for method, fields in (("presign", CHAT), ("mcp_presign", {"servers": [server]})):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            issued = await getattr(presign, method)(**fields, cost_limit=5)
+            await getattr(presign, method)(**fields, cost_limit_usd=5)
+        assert [(each.category, each.filename) for each in seen] == [(presign_client.PresignWarning, __file__)], seen
+        assert str(seen[0].message) == issued.warnings[0]["message"]
+        assert "is less than the cheapest call needs" in str(seen[0].message)
+
+
+def unmet():
+    """An SDK that is not installed."""
+    issued = Issued({"url": "http://a/llm/t/b/v1/c"})
+    google = Issued({"url": "http://a/llm/t/b/v1beta/c"})
+    for package, method in (
+        ("openai", issued.openai),
+        ("openai", issued.async_openai),
+        ("anthropic", issued.anthropic),
+        ("anthropic", issued.async_anthropic),
+        ("google-genai", google.google),
+    ):
+        module = "google.genai" if package == "google-genai" else package
+        others = {name: each for name, each in sys.modules.items() if name.startswith(module)}
+        with mock.patch.dict(sys.modules, {**dict.fromkeys(others), module: None}):
+            try:
+                method()
+                raise AssertionError(f"{module} is there")
+            except ImportError as error:
+                assert f"pip install {package}" in str(error), error
 
 
 async def dollars(presign):
@@ -178,12 +234,12 @@ async def retries(client):
     gone = await refusal_of(Either(client("http://127.0.0.1:9", "sk-key", max_retries=0)).presign(**CHAT))
     assert (type(gone).__name__, gone.code) == ("ConnectionFailedError", "connection_failed")
     assert gone.__context__ is None and "127.0.0.1:9: ConnectError" in str(gone)
-    for url, key in (("ftp://a", "k"), ("http://a", "k\n"), ("http://a", "")):
+    for url, key in (("ftp://a", "k"), ("http://a", "k\n"), ("http://a", ""), ("http://a", None), (None, "k"), ("http://a", b"k")):
         try:
             client(url, key)
             raise AssertionError(f"{url} was accepted")
         except ValueError as error:
-            assert key == "" or key not in str(error)
+            assert not isinstance(key, str) or key == "" or key not in str(error).removeprefix("api_key")
 
 
 class Lines(logging.Handler):
@@ -228,6 +284,10 @@ async def attempts(client):
             pass
 
 
+async def received(*request):
+    return verify_webhook(*request)
+
+
 async def webhooks(presign):
     receiver = Server((204, {}, ""))
     hook = await presign.create_webhook(url=receiver.url, events=["grant.threshold"])
@@ -245,13 +305,15 @@ async def webhooks(presign):
         (body, {**headers, "webhook-signature": ""}, hook["secret"]),
         (body, {**headers, "webhook-signature": "v1,\u00e9"}, hook["secret"]),
         (body, headers, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
-        (body, {}, hook["secret"]),
     ):
-        try:
-            verify_webhook(*wrong)
-            raise AssertionError(f"{wrong} was accepted")
-        except ValueError:
-            pass
+        assert await refusal_of(received(*wrong))
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        without = {other: value for other, value in headers.items() if other != name}
+        assert str(await refusal_of(received(body, without, hook["secret"]))) == f"{name}: missing"
+    for secret in (None, 5, b"whsec_YQ=="):
+        assert str(await refusal_of(received(body, headers, secret))).startswith("secret: expected")
+    for parsed in ({"type": "webhook.test"}, None):
+        assert str(await refusal_of(received(parsed, headers, hook["secret"]))).startswith("payload: expected the body as it came")
     await presign.delete_webhook(hook["id"])
 
 
@@ -280,10 +342,13 @@ async def call_async(issued):
 
 async def main():
     vectors(json.load(sys.stdin))
+    unmet()
     for client, call in ((Presign, call_sync), (AsyncPresign, call_async)):
         presign = Either(client(URL, KEY))
         assert KEY not in repr(presign.client)
         await dollars(presign)
+        await mistakes(presign)
+        await warned(presign)
         await calls(presign, call)
         await refusals(presign)
         await repeats(presign)

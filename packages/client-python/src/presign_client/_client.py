@@ -13,18 +13,33 @@ from typing_extensions import Self, Unpack
 from ._dollars import Dollars
 from ._issued import Issued, IssuedBundle
 from ._operations import AsyncOperations, Operations
-from ._request import Outcome, Request, error_of, log_attempt, read_answer, retry_delay, unanswered, write_request
+from ._request import (
+    Outcome,
+    Request,
+    error_of,
+    list_query,
+    log_attempt,
+    read_answer,
+    retry_delay,
+    unanswered,
+    warn_of,
+    write_request,
+)
 from .models import McpPresignRequest, PresignRequest
+
+
+def _fits(pattern: str, value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 class _Settings:
     """What both clients are made of. It shows no API key when it is printed."""
 
     def __init__(self, url: str, api_key: str, max_retries: int, timeout: float | None = None) -> None:
-        if not re.fullmatch(r"https?://[^\s?#@]+", url):
+        if not _fits(r"https?://[^\s?#@]+", url):
             raise ValueError("url: expected an http or https URL.")
         # The error of a header that cannot be sent would quote the key.
-        if not re.fullmatch(r"[\x21-\x7e]+", api_key):
+        if not _fits(r"[\x21-\x7e]+", api_key):
             raise ValueError("api_key: expected visible ASCII characters without spaces or line breaks.")
         if max_retries < 0:
             raise ValueError("max_retries: expected 0 or more.")
@@ -92,7 +107,9 @@ class Presign(Operations):
     ) -> Issued:
         """Issue a URL for an LLM API. `cost_limit_usd` is in dollars, `cost_limit` in microdollars."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        return Issued(self._send("POST", "/v1/presign", {}, body=fields, **more))
+        answer = self._send("POST", "/v1/presign", {}, body=fields, **more)
+        warn_of(answer)
+        return Issued(answer)
 
     def mcp_presign(
         self,
@@ -103,7 +120,9 @@ class Presign(Operations):
     ) -> IssuedBundle:
         """Issue URLs for MCP servers, and one that returns them all as a client's configuration."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        return IssuedBundle(self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
+        answer = self._send("POST", "/v2/mcp-presign", {}, body=fields, **more)
+        warn_of(answer)
+        return IssuedBundle(answer)
 
     def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
         """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""
@@ -142,7 +161,7 @@ class Presign(Operations):
     def _each(self, path: str, values: Mapping[str, str], query: Mapping[str, Any]) -> Iterator[Any]:
         cursor: str | None = ""
         while cursor is not None:
-            page = self._send("GET", path, values, query={**query, "cursor": cursor or None})
+            page = self._send("GET", path, values, query=list_query(query, cursor))
             yield from page["data"]
             cursor = page["next_cursor"]
 
@@ -171,7 +190,9 @@ class AsyncPresign(AsyncOperations):
     ) -> Issued:
         """Issue a URL for an LLM API. `cost_limit_usd` is in dollars, `cost_limit` in microdollars."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        return Issued(await self._send("POST", "/v1/presign", {}, body=fields, **more))
+        answer = await self._send("POST", "/v1/presign", {}, body=fields, **more)
+        warn_of(answer)
+        return Issued(answer)
 
     async def mcp_presign(
         self,
@@ -182,7 +203,9 @@ class AsyncPresign(AsyncOperations):
     ) -> IssuedBundle:
         """Issue URLs for MCP servers, and one that returns them all as a client's configuration."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        return IssuedBundle(await self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
+        answer = await self._send("POST", "/v2/mcp-presign", {}, body=fields, **more)
+        warn_of(answer)
+        return IssuedBundle(answer)
 
     def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
         """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""
@@ -221,7 +244,7 @@ class AsyncPresign(AsyncOperations):
     async def _each(self, path: str, values: Mapping[str, str], query: Mapping[str, Any]) -> AsyncIterator[Any]:
         cursor: str | None = ""
         while cursor is not None:
-            page = await self._send("GET", path, values, query={**query, "cursor": cursor or None})
+            page = await self._send("GET", path, values, query=list_query(query, cursor))
             for row in page["data"]:
                 yield row
             cursor = page["next_cursor"]

@@ -23,7 +23,7 @@ def microdollars(dollars: Dollars) -> int:
     >>> microdollars(0.1 + 0.2)
     Traceback (most recent call last):
     ...
-    ValueError: expected dollars with at most six decimals, not 0.30000000000000004
+    ValueError: expected dollars of 0 or more with at most six decimals, not 0.30000000000000004. Round it, as in round(amount, 6).
     """
     try:
         amount = _EXACT.multiply(_EXACT.create_decimal(str(dollars)), Decimal(1_000_000))
@@ -31,4 +31,5 @@ def microdollars(dollars: Dollars) -> int:
             return int(_EXACT.to_integral_exact(amount))
     except DecimalException:
         pass
-    raise ValueError(f"expected dollars with at most six decimals, not {dollars!r}")
+    advice = " Round it, as in round(amount, 6)." if isinstance(dollars, float) and dollars > 0 else ""
+    raise ValueError(f"expected dollars of 0 or more with at most six decimals, not {dollars!r}.{advice}")

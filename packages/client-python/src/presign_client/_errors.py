@@ -79,6 +79,10 @@ class UnexpectedAnswerError(PresignError):
     """The answer is not that of an issuer."""
 
 
+class PresignWarning(UserWarning):
+    """The issuer issued a URL that no call can use, such as one whose `cost_limit` is too low."""
+
+
 # By the `type` of the issuer's refusals.
 REFUSALS: Mapping[str, type[PresignError]] = {
     "invalid_request_error": InvalidRequestError,

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,29 +97,34 @@ class Issued:
 
     def openai(self, **options: Any) -> OpenAI:
         """The client of the `openai` package for this URL. `options` are further ones of it, such as `timeout`."""
-        from openai import OpenAI
+        with _needs("openai"):
+            from openai import OpenAI
 
         return OpenAI(**_merge(self.openai_options(), options))
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
+        with _needs("openai"):
+            from openai import AsyncOpenAI
 
         return AsyncOpenAI(**_merge(self.openai_options(), options))
 
     def anthropic(self, **options: Any) -> Anthropic:
         """The client of the `anthropic` package for this URL."""
-        from anthropic import Anthropic
+        with _needs("anthropic"):
+            from anthropic import Anthropic
 
         return Anthropic(**_merge(self.anthropic_options(), options))
 
     def async_anthropic(self, **options: Any) -> AsyncAnthropic:
-        from anthropic import AsyncAnthropic
+        with _needs("anthropic"):
+            from anthropic import AsyncAnthropic
 
         return AsyncAnthropic(**_merge(self.anthropic_options(), options))
 
     def google(self, **options: Any) -> genai.Client:
         """The client of the `google-genai` package for this URL. Its `aio` is the asynchronous one."""
-        from google import genai
+        with _needs("google-genai"):
+            from google import genai
 
         own = self.google_options()
         given: Any = options.get("http_options") or {}
@@ -133,6 +139,20 @@ class Issued:
         if not parts:
             raise ValueError("url: expected the answer of `presign`.")
         return parts[1], parts[2]
+
+
+@contextmanager
+def _needs(package: str) -> Iterator[None]:
+    """Says how to install the package of an SDK that is not there."""
+    try:
+        yield
+    except ImportError as error:
+        module = package.split("-")[0]
+        # An SDK may lack a package of its own, too, and then says so itself.
+        if (error.name or "").split(".")[0] != module:
+            raise
+        message = f"{error}. This method needs the SDK: pip install {package}"
+        raise ModuleNotFoundError(message, name=error.name, path=error.path) from None
 
 
 def _merge(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import logging
 import random
 import re
 import uuid
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -21,6 +22,7 @@ from ._errors import (
     ApiError,
     ConnectionFailedError,
     PresignError,
+    PresignWarning,
     TimedOutError,
     UnexpectedAnswerError,
 )
@@ -60,7 +62,7 @@ def write_request(
     content = None
     if body is not None:
         headers["content-type"] = "application/json"
-        content = json.dumps(with_dollars(body, cost_limit_usd), ensure_ascii=False, allow_nan=False).encode()
+        content = _json(with_dollars(body, cost_limit_usd))
     written = re.sub(r"\{(\w+)\}", lambda name: _segment(name[1], values[name[1]]), path)
     return Request(method, base + written, f"{method} {path}", headers, _params(query or {}), content)
 
@@ -70,7 +72,22 @@ def with_dollars(body: Mapping[str, Any], cost_limit_usd: Dollars | None) -> Map
         return body
     if "cost_limit" in body:
         raise ValueError("cost_limit_usd: cost_limit is given too. Give one of them.")
-    return {**body, "cost_limit": microdollars(cost_limit_usd)}
+    try:
+        return {**body, "cost_limit": microdollars(cost_limit_usd)}
+    except ValueError as error:
+        raise ValueError(f"cost_limit_usd: {error}") from None
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    """The body of a request. An error names the field that JSON cannot have, and never its value."""
+    written: list[str] = []
+    for name, value in body.items():
+        try:
+            written.append(f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}")
+        except (TypeError, ValueError):
+            kind = type(value).__name__
+            raise TypeError(f"{name}: expected a value that JSON can have, such as a number or a text, not this {kind}.") from None
+    return f"{{{', '.join(written)}}}".encode()
 
 
 def _key(key: str | None) -> str:
@@ -81,7 +98,9 @@ def _key(key: str | None) -> str:
     return key
 
 
-def _segment(name: str, value: str) -> str:
+def _segment(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected an id, not {type(value).__name__}.")
     # Dots would make another address.
     if value in ("", ".", ".."):
         raise ValueError(f"{name}: expected an id.")
@@ -112,6 +131,19 @@ def _text(value: Any) -> str:
         # OpenAPI: style form, explode false.
         return ",".join(map(_text, items))
     return str(value)
+
+
+def list_query(query: Mapping[str, Any], cursor: str) -> Mapping[str, Any]:
+    """The query of the next page of a list."""
+    if query.get("format") not in (None, "json"):
+        raise ValueError("format: rows are read from JSON. A method of one page, such as get_usage, returns text.")
+    return {**query, "cursor": cursor or None}
+
+
+def warn_of(answer: Mapping[str, Any]) -> None:
+    """Issues a warning at the line that called the client, for each of an answer."""
+    for each in answer.get("warnings", []):
+        warnings.warn(each["message"], PresignWarning, stacklevel=3)
 
 
 class Answer(dict[str, Any]):

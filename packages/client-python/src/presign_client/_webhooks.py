@@ -40,24 +40,36 @@ def verify_webhook(
     ...
     presign_client._webhooks.WebhookVerificationError: webhook-timestamp: not within 300 seconds of now
     """
-    body = payload.encode() if isinstance(payload, str) else payload
+    body = _bytes(payload)
     of = {name.lower(): value for name, value in headers.items()}
-    event_id, sent_at = of.get("webhook-id", ""), of.get("webhook-timestamp", "")
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        if not of.get(name):
+            raise WebhookVerificationError(f"{name}: missing")
+    event_id, sent_at = of["webhook-id"], of["webhook-timestamp"]
     if not (sent_at.isascii() and sent_at.isdigit() and abs(time.time() - int(sent_at[:12])) <= tolerance_seconds):
         raise WebhookVerificationError(f"webhook-timestamp: not within {tolerance_seconds} seconds of now")
     signed = f"{event_id}.{sent_at}.".encode() + body
     right = b"v1," + base64.b64encode(hmac.new(_key(secret), signed, hashlib.sha256).digest())
     # After a rotation of the secret there are two.
-    given = of.get("webhook-signature", "").encode().split()
+    given = of["webhook-signature"].encode().split()
     if not any([hmac.compare_digest(right, each) for each in given]):
         raise WebhookVerificationError("webhook-signature: wrong for this body and secret")
     event: WebhookEvent = json.loads(body)
     return event
 
 
-def _key(secret: str) -> bytes:
+def _bytes(payload: object) -> bytes:
+    if isinstance(payload, str):
+        return payload.encode()
+    if isinstance(payload, (bytes, bytearray, memoryview)):
+        return bytes(payload)
+    raise TypeError(f"payload: expected the body as it came, in bytes or text, not {type(payload).__name__}.")
+
+
+def _key(secret: object) -> bytes:
+    text = secret if isinstance(secret, str) else ""
     try:
-        key = base64.b64decode(secret[len("whsec_") :], validate=True) if secret.startswith("whsec_") else b""
+        key = base64.b64decode(text[len("whsec_") :], validate=True) if text.startswith("whsec_") else b""
     except binascii.Error:
         key = b""
     # An empty key would let anyone sign.
