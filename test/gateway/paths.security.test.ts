@@ -237,3 +237,11 @@ test('a refusal names the requested path, the allowed paths, and a doubled versi
   expect(error.message).toContain('/v1/v1/chat/completions');
   expect(error.message).toContain('doubled');
 });
+
+test('a base URL that is the whole URL is refused with what to cut', async () => {
+  const answer = await post(`${prefix}/v1/chat/completions/chat/completions`);
+  expect(answer.status).toBe(403);
+  expect(answer.body).toContain(
+    'The SDK adds /chat/completions itself: cut it from the end of its base URL.',
+  );
+});

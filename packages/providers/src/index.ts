@@ -48,6 +48,7 @@ export {
   compilePaths,
   doubledVersionPrefix,
   type PathMatcher,
+  repeatedEnd,
 } from './path.ts';
 export { type Answered, answeredBy, coverageOf, isOneModel, priceUnknown } from './prices/call-prices.ts';
 export { chargedPrice } from './prices/charged-price.ts';

@@ -180,5 +180,24 @@ export function doubledVersionPrefix(path: string, patterns: readonly string[]):
   return false;
 }
 
+/**
+ * The end of a refused path that repeats the end of an allowed one, as in `/v1/chat/completions/chat/completions`: a base URL that is
+ * the whole URL. Undefined: it has none.
+ */
+export function repeatedEnd(path: string, patterns: readonly string[]): string | undefined {
+  const matches = compilePaths(patterns);
+  const segments = path.split('/').slice(1);
+  const longest = Math.min(MAX_END_SEGMENTS, Math.floor(segments.length / 2));
+  for (let length = 1; length <= longest; length++) {
+    const end = segments.slice(-length).join('/');
+    const once = segments.slice(-2 * length, -length).join('/');
+    if (end === once && matches(`/${segments.slice(0, -length).join('/')}`)) return `/${end}`;
+  }
+  return undefined;
+}
+
+/** The longest path that an SDK adds has nine segments (Vertex: `/v1/projects/P/locations/L/publishers/google/models/M:generateContent`). */
+const MAX_END_SEGMENTS = 9;
+
 /** The longest prefix of a known base URL has three segments (`/openai/deployments/NAME`). */
 const MAX_PREFIX_SEGMENTS = 3;

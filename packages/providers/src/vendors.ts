@@ -136,9 +136,12 @@ function longestRow(rows: ModelRows, model: string): ModelRow | undefined {
 /**
  * The form that errors have at a path, so that the holder's SDK can read a refusal of the gateway.
  * @param provider undefined if the token does not name one. The path then decides alone.
+ * @param issuedFor a path for which the URL was issued. Its form counts where the provider has no such path.
  */
-export function errorShapeOf(provider: Provider | undefined, path: string): ErrorShape {
+export function errorShapeOf(provider: Provider | undefined, path: string, issuedFor?: string): ErrorShape {
   const speaker = provider ?? [...BUILT_IN_PROVIDERS.values()].find((each) => dialectOf(each, path));
   const dialect = speaker && dialectOf(speaker, path);
-  return dialect ? (dialect.errors ?? openaiErrors) : (speaker?.errors?.(path) ?? openaiErrors);
+  if (dialect) return dialect.errors ?? openaiErrors;
+  const issued = provider && issuedFor !== undefined ? dialectOf(provider, issuedFor) : undefined;
+  return speaker?.errors?.(path) ?? issued?.errors ?? openaiErrors;
 }

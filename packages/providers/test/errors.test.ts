@@ -85,6 +85,16 @@ test("a provider of the operator's file has the form of the provider that it ext
   expect(errorShapeOf(acme, '/unknown')(REFUSAL)).toEqual(ANTHROPIC);
 });
 
+test.each([
+  ['deepseek', '/anthropic/v1/messages', ANTHROPIC],
+  ['deepseek', '/chat/completions', OPENAI],
+  ['openrouter', '/api/v1/messages', ANTHROPIC],
+  ['anthropic', '/v1/messages', ANTHROPIC],
+  ['openai', '/v1/chat/completions', OPENAI],
+])('a path that %s does not have gets the form of %s, for which its URL was issued', (id, path, expected) => {
+  expect(errorShapeOf(provider(id), path + path, path)(REFUSAL)).toEqual(expected);
+});
+
 describe('the class of an error', () => {
   const shaped = (id: string, path: string, status: number, code = 'x') =>
     errorShapeOf(provider(id), path)({ ...REFUSAL, status, code });

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkCallPath, checkPathPattern, compilePaths, doubledVersionPrefix } from '../src/index.ts';
+import {
+  checkCallPath,
+  checkPathPattern,
+  compilePaths,
+  doubledVersionPrefix,
+  repeatedEnd,
+} from '../src/index.ts';
 import { patternsMeet } from '../src/path.ts';
 
 const matchPath = (patterns: readonly string[], path: string) => compilePaths(patterns)(path);
@@ -209,6 +215,35 @@ describe('the hint on a doubled version prefix', () => {
     ['/', '/v1'],
   ])('is not given for %s where %s is allowed', (path, pattern) => {
     expect(doubledVersionPrefix(path, [pattern])).toBe(false);
+  });
+});
+
+describe('the hint on a base URL that is the whole URL', () => {
+  it.each([
+    ['/v1/chat/completions', '/chat/completions', '/v1/chat/completions'],
+    ['/v1/responses', '/responses', '/v1/responses'],
+    ['/openai/v1/chat/completions', '/openai/v1/chat/completions', '/openai/v1/*'],
+    ['/v1/messages', '/v1/messages', '/v1/messages'],
+    ['/v1/embeddings', '/embeddings', '/v1/*'],
+    ['/v2/chat', '/v2/chat', '/v2/chat'],
+    ['/v1beta/models/g:generateContent', '/v1beta/models/g:generateContent', '/v1beta/models/*'],
+    ['/chat/completions', '/chat/completions', '/chat/completions'],
+  ])('is given for %s with %s after it', (base, added, pattern) => {
+    expect(repeatedEnd(base + added, ['/other', pattern])).toBe(added);
+  });
+
+  it.each([
+    ['/v1/chat/completions', '/v1/chat/completions'],
+    ['/v1/chat/completions/completions', '/v1/embeddings'],
+    ['/v1/chat/completions/messages', '/v1/chat/completions'],
+    ['/', '/v1'],
+    ['/v1', '/v1'],
+  ])('is not given for %s where %s is allowed', (path, pattern) => {
+    expect(repeatedEnd(path, [pattern])).toBeUndefined();
+  });
+
+  it('ends on a path of many equal parts', () => {
+    expect(repeatedEnd('/a'.repeat(3_000), ['/v1/chat/completions'])).toBeUndefined();
   });
 });
 

@@ -61,7 +61,11 @@ export function llmCall(deps: LlmDeps): ServeCall {
     // A holder who has disconnected, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return undefined;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
-    const answer = refusalAnswer(refusal, requestId, errorShapeOf(grant?.provider, url.path));
+    const answer = refusalAnswer(
+      refusal,
+      requestId,
+      errorShapeOf(grant?.provider, url.path, grant?.paths[0]),
+    );
     await refusalTurn(incoming);
     if (isDead(refusal)) return answerAndClose(incoming, outgoing, answer);
     discardRest(incoming);

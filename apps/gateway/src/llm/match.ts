@@ -3,6 +3,7 @@ import {
   checkCallPath,
   dialectOf,
   doubledVersionPrefix,
+  repeatedEnd,
   slashedIdsOf,
   writeModelInPath,
 } from '@presign/providers';
@@ -42,14 +43,19 @@ function withModel({ model, provider }: LlmGrant, path: string): string {
 
 function pathRefusal(grant: LlmGrant, path: string): Refusal {
   const allowed = grant.paths.join(', ');
-  const doubled = doubledVersionPrefix(path, grant.paths)
-    ? " The version prefix is doubled: cut it from the SDK's base URL."
-    : '';
   return {
     code: 'path_not_allowed',
-    message: `This URL allows ${allowed}, not ${path}.${doubled}`,
+    message: `This URL allows ${allowed}, not ${path}.${baseUrlHint(path, grant.paths)}`,
     details: { allowed: grant.paths },
   };
+}
+
+/** How to mend a wrong base URL of an SDK, which adds the rest of the path itself. */
+function baseUrlHint(path: string, allowed: readonly string[]): string {
+  if (doubledVersionPrefix(path, allowed))
+    return " The version prefix is doubled: cut it from the SDK's base URL.";
+  const end = repeatedEnd(path, allowed);
+  return end === undefined ? '' : ` The SDK adds ${end} itself: cut it from the end of its base URL.`;
 }
 
 const PREFIX = '/llm';
