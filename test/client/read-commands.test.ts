@@ -37,7 +37,8 @@ async function ask<T>(path: string, body: object): Promise<T> {
 async function callAs(user: string, uses: number): Promise<void> {
   const sandbox = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox' };
   const limits = { max_uses: uses, cost_limit: 50_000 };
-  const { url } = await ask<{ url: string }>('/v1/presign', { ...sandbox, ...limits, external_user: user });
+  const tags = { external_user: user, metadata: { team: 'blue' } };
+  const { url } = await ask<{ url: string }>('/v1/presign', { ...sandbox, ...limits, ...tags });
   const body = JSON.stringify({ model: 'sandbox-1', messages: [{ role: 'user', content: 'Hello' }] });
   const statuses: number[] = [];
   for (let i = 0; i <= uses; i++) {
@@ -99,6 +100,23 @@ test('usage shows the groups that cost most, and the sum of all', async () => {
     ['user-1', '2'],
     ['all', '3'],
   ]);
+});
+
+test('usage takes user for external_user, shows metadata, and names the option of a wrong dimension', async () => {
+  expect((await linesOf(4, 'usage', '--by', 'user'))[1]).toMatch(/^user-1 +2 /);
+  expect((await linesOf(3, 'usage', '--by', 'metadata.team,user', '--user', 'user-2'))[1]).toMatch(
+    /^blue, user-2 +1 /,
+  );
+  expect(await presign('usage', '--by', 'nonsense')).toMatchObject({
+    code: 2,
+    note: expect.stringMatching(/^presign: --by: /),
+  });
+});
+
+test('a key that the issuer does not know is refused with the address of the issuer', async () => {
+  const issuer = `http://127.0.0.1:${local.issuerPort}`;
+  const { code, note } = await command.run(['calls'], { ISSUER_URL: issuer, PRESIGN_API_KEY: 'wrong' });
+  expect([code, note]).toEqual([1, expect.stringContaining(`${issuer} does not know this API key`)]);
 });
 
 test('refusals are counted by day and code', async () => {

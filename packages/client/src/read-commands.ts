@@ -1,4 +1,5 @@
 import type { Input, OperationId, Presign } from './methods.ts';
+import { PresignError } from './presign-error.ts';
 import { aligned, connect, type Io, UsageError } from './terminal.ts';
 
 /** A command that shows what the issuer knows. */
@@ -73,7 +74,7 @@ export const READS: ReadonlyMap<string, Read> = new Map<string, Read>([
       options: {
         by: {
           value: 'DIMENSIONS',
-          about: 'such as external_user, model or day,provider; default external_user',
+          about: 'such as user, model, metadata.team or day,provider; default user',
           field: 'group_by',
         },
         user: USER,
@@ -88,15 +89,15 @@ export const READS: ReadonlyMap<string, Read> = new Map<string, Read>([
       },
       head: ['GROUP', 'CALLS', 'FAILED', 'INPUT TOKENS', 'OUTPUT TOKENS', 'COST'],
       ask: async (presign, { group_by = 'external_user', ...fields }) => {
-        const by = group_by.split(',');
-        const sums = await presign.getUsage(asInput<'getUsage'>({ ...fields, group_by }));
+        const by = group_by.split(',').map((name) => (name === 'user' ? 'external_user' : name));
+        const sums = await presign.getUsage(asInput<'getUsage'>({ ...fields, group_by: by.join(',') }));
         const { data, total, next_cursor } = sums as unknown as Sums;
         const cells = (sum: Sum, group: string) => [
           group,
           ...[sum.calls, sum.failed_calls, sum.input_tokens, sum.output_tokens],
           dollars(sum.cost),
         ];
-        const rows = data.map((sum) => cells(sum, by.map((name) => String(sum[name] ?? NONE)).join(', ')));
+        const rows = data.map((sum) => cells(sum, by.map((name) => dimensionOf(sum, name)).join(', ')));
         return { entries: data, rows: [...rows, cells(total, 'all')], isCut: next_cursor !== null };
       },
     },
@@ -144,6 +145,7 @@ export const READS: ReadonlyMap<string, Read> = new Map<string, Read>([
 ]);
 
 type Sum = Readonly<Record<string, unknown>> & {
+  readonly metadata?: Readonly<Record<string, string | null>>;
   readonly calls: number;
   readonly failed_calls: number;
   readonly input_tokens: number;
@@ -152,6 +154,11 @@ type Sum = Readonly<Record<string, unknown>> & {
 };
 type Sums = { readonly data: readonly Sum[]; readonly total: Sum; readonly next_cursor: string | null };
 
+function dimensionOf({ metadata = {}, ...sum }: Sum, name: string): string {
+  const value = name.startsWith('metadata.') ? metadata[name.slice('metadata.'.length)] : sum[name];
+  return String(value ?? NONE);
+}
+
 /** The issuer validates the texts of a query, and names the field that is wrong. */
 const asInput = <Id extends OperationId>(fields: Readonly<Record<string, string>>) =>
   fields as unknown as Omit<Input<Id>, 'format'>;
@@ -159,10 +166,21 @@ const asInput = <Id extends OperationId>(fields: Readonly<Record<string, string>
 /** Runs a command that shows something. @throws UsageError, CommandError, PresignError */
 export async function runRead(read: Read, args: readonly string[], io: Io): Promise<void> {
   const { fields, isJson } = readOptions(read, args);
-  const { entries, rows, isCut } = await read.ask(connect(io, 'read'), fields);
+  const { entries, rows, isCut } = await read
+    .ask(connect(io, 'read'), fields)
+    .catch((error: unknown) => Promise.reject(byOption(read, error)));
   if (isJson) for (const entry of entries) io.out(JSON.stringify(entry));
   else for (const line of aligned([read.head, ...rows.map(cellsOf)])) io.out(line);
   if (isCut) io.note('There are more. A larger --limit shows them.');
+}
+
+/** A refusal of a field names the option that sent it. */
+function byOption({ options }: Read, error: unknown): unknown {
+  if (!(error instanceof PresignError) || error.param === null) return error;
+  const { param, message } = error;
+  const [option] = Object.entries(options).find(([name, { field = name }]) => field === param) ?? [];
+  const isNamed = option !== undefined && message.startsWith(`${param}: `);
+  return isNamed ? new UsageError(`--${option}${message.slice(param.length)}`) : error;
 }
 
 function readOptions(read: Read, args: readonly string[]) {

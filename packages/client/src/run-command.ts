@@ -1,7 +1,7 @@
 import { GIVE_HELP, give } from './give.ts';
-import { PresignError } from './presign-error.ts';
+import { AuthenticationError, PresignError } from './presign-error.ts';
 import { READS, readHelp, runRead } from './read-commands.ts';
-import { CommandError, type Io, UsageError } from './terminal.ts';
+import { CommandError, type Io, issuerUrl, UsageError } from './terminal.ts';
 
 /** The commands that ask an issuer, as they are typed, and what they do. */
 export const ASKING: readonly (readonly [usage: string, summary: string])[] = [
@@ -34,7 +34,7 @@ export async function runCommand(args: readonly string[], io: Io): Promise<numbe
     await run(command, rest, io);
     return 0;
   } catch (error) {
-    io.note(`presign: ${explain(error)}`);
+    io.note(`presign: ${explain(error, io)}`);
     if (!(error instanceof UsageError)) return 1;
     io.note(isAsking(command) ? `See presign ${command} --help.` : 'See presign --help.');
     return 2;
@@ -49,7 +49,11 @@ async function run(command: string, args: readonly string[], io: Io): Promise<vo
   else await give(args, io);
 }
 
-function explain(error: unknown): string {
+function explain(error: unknown, { env }: Io): string {
+  if (error instanceof AuthenticationError) {
+    const { origin } = new URL(issuerUrl(env));
+    return `${origin} does not know this API key. ISSUER_URL is the issuer that is asked, and PRESIGN_API_KEY its key.`;
+  }
   const known = [UsageError, CommandError, PresignError, TypeError].some((kind) => error instanceof kind);
   return known ? (error as Error).message : 'failed';
 }

@@ -24,7 +24,7 @@ export class CommandError extends Error {}
  * @throws CommandError if no API key is known
  */
 export function connect({ env, localKey }: Io, scope: 'presign' | 'read'): Presign {
-  const url = env.ISSUER_URL || 'http://127.0.0.1:8787';
+  const url = issuerUrl(env);
   // The key of a start on this machine is sent to no other machine.
   const apiKey = env.PRESIGN_API_KEY || (isHere(url) ? localKey() : undefined);
   if (apiKey) return createPresign({ url, apiKey });
@@ -32,6 +32,9 @@ export function connect({ env, localKey }: Io, scope: 'presign' | 'read'): Presi
     `PRESIGN_API_KEY is not set. Set it to an API key with the scope ${scope}, or run the command in the folder where start keeps .presign.`,
   );
 }
+
+/** The issuer that commands ask. */
+export const issuerUrl = (env: Io['env']): string => env.ISSUER_URL || 'http://127.0.0.1:8787';
 
 const isHere = (url: string): boolean =>
   URL.canParse(url) && ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname);
