@@ -176,7 +176,7 @@ export async function runRead(read: Read, args: readonly string[], io: Io): Prom
 
 /** A refusal of a field names the option that sent it. */
 function byOption({ options }: Read, error: unknown): unknown {
-  if (!(error instanceof PresignError) || error.param === null) return error;
+  if (!(error instanceof PresignError) || error.param == null) return error;
   const { param, message } = error;
   const [option] = Object.entries(options).find(([name, { field = name }]) => field === param) ?? [];
   const isNamed = option !== undefined && message.startsWith(`${param}: `);
