@@ -29,7 +29,9 @@ test('a page is requested only when it is needed', async () => {
 
 test('rows are not read from CSV', async () => {
   const { presign, seen } = await pretendIssuer([]);
-  await expect(each(presign.listCalls, { format: 'csv' as 'json' }).next()).rejects.toThrow('format: rows are read');
+  await expect(each(presign.listCalls, { format: 'csv' as 'json' }).next()).rejects.toThrow(
+    'format: rows are read',
+  );
   expect(seen).toEqual([]);
 });
 
