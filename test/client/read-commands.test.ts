@@ -108,7 +108,7 @@ test('usage takes user for external_user, shows metadata, and names the option o
     /^blue, user-2 +1 /,
   );
   expect(await presign('usage', '--by', 'nonsense')).toMatchObject({
-    code: 2,
+    code: 1,
     note: expect.stringMatching(/^presign: --by: /),
   });
 });
@@ -146,10 +146,10 @@ test.each([
   [['calls', 'all'], 2, 'unexpected argument "all"'],
   [['calls', '--color', 'red'], 2, 'unknown option --color'],
   [['calls', '--user'], 2, '--user needs a value'],
-  [['calls', '--outcome', 'lost'], 1, 'outcome: '],
-  [['calls', '--limit', '1000'], 1, 'limit: '],
-  [['usage', '--by', 'color'], 1, 'group_by'],
-  [['usage', '--top', '1001'], 1, 'top: '],
+  [['calls', '--outcome', 'lost'], 1, '--outcome: '],
+  [['calls', '--limit', '1000'], 1, '--limit: '],
+  [['usage', '--by', 'color'], 1, '--by: '],
+  [['usage', '--top', '1001'], 1, '--top: '],
 ])('presign %j exits with %i', async (args, code, text) => {
   const ran = await presign(...args);
   expect([ran.code, ran.out + ran.note]).toEqual([code, expect.stringContaining(text)]);

@@ -1,6 +1,6 @@
 import type { Input, OperationId, Presign } from './methods.ts';
 import { PresignError } from './presign-error.ts';
-import { aligned, connect, type Io, UsageError } from './terminal.ts';
+import { aligned, CommandError, connect, type Io, UsageError } from './terminal.ts';
 
 /** A command that shows what the issuer knows. */
 export type Read = {
@@ -180,7 +180,7 @@ function byOption({ options }: Read, error: unknown): unknown {
   const { param, message } = error;
   const [option] = Object.entries(options).find(([name, { field = name }]) => field === param) ?? [];
   const isNamed = option !== undefined && message.startsWith(`${param}: `);
-  return isNamed ? new UsageError(`--${option}${message.slice(param.length)}`) : error;
+  return isNamed ? new CommandError(`--${option}${message.slice(param.length)}`) : error;
 }
 
 function readOptions(read: Read, args: readonly string[]) {
