@@ -222,7 +222,7 @@ describe('the hint on a base URL that is the whole URL', () => {
   it.each([
     ['/v1/chat/completions', '/chat/completions', '/v1/chat/completions'],
     ['/v1/responses', '/responses', '/v1/responses'],
-    ['/openai/v1/chat/completions', '/openai/v1/chat/completions', '/openai/v1/*'],
+    ['/openai/v1/chat/completions', '/openai/v1/chat/completions', '/openai/v1/chat/*'],
     ['/v1/messages', '/v1/messages', '/v1/messages'],
     ['/v1/embeddings', '/embeddings', '/v1/*'],
     ['/v2/chat', '/v2/chat', '/v2/chat'],
