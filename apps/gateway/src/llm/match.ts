@@ -50,7 +50,7 @@ function pathRefusal(grant: LlmGrant, path: string): Refusal {
   };
 }
 
-/** How to mend a wrong base URL of an SDK, which adds the rest of the path itself. */
+/** How to correct the base URL of an SDK, which adds the rest of the path itself. */
 function baseUrlHint(path: string, allowed: readonly string[]): string {
   if (doubledVersionPrefix(path, allowed))
     return " The version prefix is doubled: cut it from the SDK's base URL.";
