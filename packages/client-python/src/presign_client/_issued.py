@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -142,7 +142,7 @@ class Issued:
 
 
 @contextmanager
-def _needs(package: str) -> Iterator[None]:
+def _needs(package: str) -> Generator[None, None, None]:
     """Says how to install the package of an SDK that is not there."""
     try:
         yield

@@ -61,7 +61,7 @@ def verify_webhook(
 def _bytes(payload: object) -> bytes:
     if isinstance(payload, str):
         return payload.encode()
-    if isinstance(payload, (bytes, bytearray, memoryview)):
+    if isinstance(payload, (bytes, bytearray)):
         return bytes(payload)
     raise TypeError(f"payload: expected the body as it came, in bytes or text, not {type(payload).__name__}.")
 
