@@ -3,8 +3,12 @@ import type { ErrorCode, RefusalReason } from '@presign/schema';
 /** A part of something at its documented maximum: the half of it, or all. */
 export type Share = 0.5 | 1;
 export const count = (most: number, share: Share) => Math.floor(most * share);
+/** All are of one length, so that half of them are half of their bytes. */
 export const fields = (most: number, share: Share, prefix = 'f') =>
-  Object.fromEntries(Array.from({ length: count(most, share) }, (_, i) => [`${prefix}${i}`, i]));
+  Object.fromEntries(
+    Array.from({ length: count(most, share) }, (_, i) => [`${prefix}${FIRST + i}`, FIRST + i]),
+  );
+const FIRST = 1_000;
 
 /** A config of 20 levels with names near the limits of a config: 16 KB in all. */
 const deepConfig = () => {
@@ -31,7 +35,7 @@ export const LLM_BODIES: readonly RefusedBody[] = [
     what: 'fields for Gemini, under a config of short fields',
     code: 'invalid_request',
     ask: { ...GEMINI, config: fields(200, 1) },
-    body: (share) => JSON.stringify({ contents: [], ...fields(900, share, 'h'), F0: 1 }),
+    body: (share) => JSON.stringify({ contents: [], ...fields(900, share, 'h'), [`F${FIRST}`]: 1 }),
   },
   {
     what: 'spellings of one field for Gemini',
@@ -49,13 +53,13 @@ export const LLM_BODIES: readonly RefusedBody[] = [
     ask: { config: deepConfig() },
     body: (share) => {
       const path = Array.from({ length: 20 }, (_, i) => `"level_${19 - i}_${'n'.repeat(240)}":{`).join('');
-      return `{${path}${JSON.stringify(fields(900, share, 'h')).slice(1, -1)},"K1":1${'}'.repeat(21)}`;
+      return `{${path}${JSON.stringify(fields(900, share, 'h')).slice(1, -1)},"K${FIRST + 1}":1${'}'.repeat(21)}`;
     },
   },
   {
     what: 'fields that are not allowed',
     code: 'field_not_allowed',
-    ask: { allowed_fields: Array.from({ length: 100 }, (_, i) => `a${i}`) },
+    ask: { allowed_fields: Array.from({ length: 100 }, (_, i) => `a${FIRST + i}`) },
     body: (share) => JSON.stringify({ ...fields(100, 1, 'a'), ...fields(1_800, share, 'h') }),
   },
   {
