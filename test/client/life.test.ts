@@ -335,6 +335,8 @@ test('an account is created, issues URLs, is suspended, resumed and deleted, and
   expect((await presign.listAccounts({ limit: 1 })).data).toEqual([await presign.getAccount({ id })]);
   await callsSettled(stack);
   expect(await presign.getAccountUsage({ id })).toMatchObject({ this_month: { calls: 1 }, live_urls: 1 });
+  const [listed] = (await presign.listAccounts({ limit: 1, include: 'usage' })).data;
+  expect(listed).toMatchObject({ id, usage: { this_month: { calls: 1 }, live_urls: 1 } });
   expect(await presign.deleteAccount({ id })).toBeUndefined();
   expect(await refusalOf(customer.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
   const { data } = await presign.listAudit({ action: 'account.suspended' });

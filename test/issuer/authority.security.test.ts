@@ -182,7 +182,7 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   changeApiKey: async () => ({ ...(await apiKey()), body: { name: 'name-of-a-key-2' } }),
   revokeApiKey: apiKey,
   createAccount: async () => ({ body: { name: 'name-of-an-account' } }),
-  listAccounts: some,
+  listAccounts: async () => ({ query: '?include=usage' }),
   getAccount: account,
   getAccountUsage: account,
   changeAccount: async () => ({ ...(await account()), body: { name: 'name-of-an-account-2' } }),

@@ -1718,9 +1718,47 @@ export interface components {
         };
         AccountPage: {
             /** @description Newest first. */
-            data: components["schemas"]["Account"][];
+            data: components["schemas"]["ListedAccount"][];
             /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
+        };
+        ListedAccount: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description Unix time in whole seconds. */
+            created_at: number;
+            /** @description Unix time in whole seconds; null: not suspended. */
+            suspended_at: number | null;
+            /** @description Unix time in whole seconds; null: not deleted. */
+            deleted_at: number | null;
+            limits: components["schemas"]["AccountLimits"];
+            /** @description 1. Every change of its name or limits adds 1. */
+            revision: number;
+            /** @description With `include=usage` only. */
+            usage?: components["schemas"]["AccountUsage"];
+        };
+        AccountUsage: {
+            /** @description From the beginning of the month in UTC until now. */
+            this_month: components["schemas"]["AccountMonth"];
+            /** @description The whole month before. null: its sums are deleted. */
+            last_month: components["schemas"]["AccountMonth"] | null;
+            /** @description Unix time in whole seconds; null: no call is in the ledger. */
+            last_call_at: number | null;
+            /** @description API keys that are neither revoked nor expired. */
+            live_api_keys: number;
+            /** @description URLs that are neither revoked nor expired, counted up to 10000. */
+            live_urls: number;
+        };
+        AccountMonth: {
+            /** @description Unix time in whole seconds. */
+            from: number;
+            /** @description Unix time in whole seconds. */
+            to: number;
+            /** @description Settled calls. */
+            calls: number;
+            /** @description Microdollars of the calls whose cost is known. */
+            cost: number;
         };
         Account: {
             /** Format: uuid */
@@ -1747,28 +1785,6 @@ export interface components {
             /** @description Your name for it. */
             name?: string;
             limits?: components["schemas"]["AccountLimitsChange"];
-        };
-        AccountUsage: {
-            /** @description From the beginning of the month in UTC until now. */
-            this_month: components["schemas"]["AccountMonth"];
-            /** @description The whole month before. null: its sums are deleted. */
-            last_month: components["schemas"]["AccountMonth"] | null;
-            /** @description Unix time in whole seconds; null: no call is in the ledger. */
-            last_call_at: number | null;
-            /** @description API keys that are neither revoked nor expired. */
-            live_api_keys: number;
-            /** @description URLs that are neither revoked nor expired, counted up to 10000. */
-            live_urls: number;
-        };
-        AccountMonth: {
-            /** @description Unix time in whole seconds. */
-            from: number;
-            /** @description Unix time in whole seconds. */
-            to: number;
-            /** @description Settled calls. */
-            calls: number;
-            /** @description Microdollars of the calls whose cost is known. */
-            cost: number;
         };
         /**
          * @example {
@@ -2415,10 +2431,11 @@ export type AccountRequest = components['schemas']['AccountRequest'];
 export type AccountLimitsChange = components['schemas']['AccountLimitsChange'];
 export type NewAccount = components['schemas']['NewAccount'];
 export type AccountPage = components['schemas']['AccountPage'];
-export type Account = components['schemas']['Account'];
-export type AccountChange = components['schemas']['AccountChange'];
+export type ListedAccount = components['schemas']['ListedAccount'];
 export type AccountUsage = components['schemas']['AccountUsage'];
 export type AccountMonth = components['schemas']['AccountMonth'];
+export type Account = components['schemas']['Account'];
+export type AccountChange = components['schemas']['AccountChange'];
 export type BudgetRequest = components['schemas']['BudgetRequest'];
 export type MetadataScope = components['schemas']['MetadataScope'];
 export type BudgetScopeRequest = components['schemas']['BudgetScopeRequest'];
@@ -4480,6 +4497,8 @@ export interface operations {
                 limit?: number;
                 /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
+                /** @description `usage`: each account also has the answer of `GET /v1/accounts/{id}/usage`. Left out: the list takes less time. */
+                include?: "usage";
             };
             header?: never;
             path?: never;
@@ -4508,7 +4527,24 @@ export interface operations {
                      *             "urls_per_minute": null,
                      *             "cost_limit": 5000000
                      *           },
-                     *           "revision": 1
+                     *           "revision": 1,
+                     *           "usage": {
+                     *             "this_month": {
+                     *               "from": 1764547200,
+                     *               "to": 1767225000,
+                     *               "calls": 1204,
+                     *               "cost": 41250000
+                     *             },
+                     *             "last_month": {
+                     *               "from": 1761955200,
+                     *               "to": 1764547200,
+                     *               "calls": 1102,
+                     *               "cost": 38900000
+                     *             },
+                     *             "last_call_at": 1767224996,
+                     *             "live_api_keys": 3,
+                     *             "live_urls": 212
+                     *           }
                      *         }
                      *       ],
                      *       "next_cursor": null

@@ -9,22 +9,24 @@ import {
   accountChange,
   accountPage,
   accountRequest,
+  accountsQuery,
   idParams,
   NO_LIMITS,
   newAccountAnswer,
-  pageQuery,
+  type PageQuery,
   RefusedError,
 } from '@presign/schema';
 import { accounts, apiKeys } from '@presign/schema/tables';
-import type { Transaction } from '@presign/service/database';
+import type { Database, Transaction } from '@presign/service/database';
 import { eq, getTableColumns } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { checkRevision, sendRevision } from '../answers/revision.ts';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 import { recordChange } from '../events/audit-log.ts';
 import type { Actor } from '../identity/caller.ts';
-import { inTime } from '../middleware/in-time.ts';
+import { inTime, inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
+import { readUsages } from './account-usage.ts';
 import { describeApiKey, newApiKey } from './api-keys.ts';
 
 /** `POST /v1/accounts`: creates an account with its first API key. Only this answer shows the key. */
@@ -78,20 +80,35 @@ export const listAccounts = route(
     path: '/v1/accounts',
     summary: 'List accounts, newest first',
     scope: 'operator',
-    query: pageQuery,
+    query: accountsQuery,
     answer: accountPage,
   },
-  ({ db }) =>
-    async ({ query }) => {
-      const rows = db
-        .select({ ...getTableColumns(accounts), micros: micros(accounts.createdAt) })
-        .from(accounts)
-        .where(after(query.cursor, accounts))
-        .orderBy(...newestFirst(accounts))
-        .limit(query.limit + 1);
-      return pageOfRows(await inTime(rows), query.limit, describeAccount);
-    },
+  ({ db, now }) => {
+    const take = inTurn();
+    return async ({ query, c }) => {
+      if (query.include === undefined)
+        return pageOfRows(await inTime(readPage(db, query)), query.limit, describeAccount);
+      return take(c, async ({ goOn }) => {
+        const rows = await readPage(db, query);
+        goOn();
+        const ids = rows.slice(0, query.limit).map(({ id }) => id);
+        const usages = await readUsages(db, ids, new Date(now()));
+        return pageOfRows(rows, query.limit, (row) => ({
+          ...describeAccount(row),
+          usage: usages.get(row.id),
+        }));
+      });
+    };
+  },
 );
+
+const readPage = (db: Database, { cursor, limit }: PageQuery) =>
+  db
+    .select({ ...getTableColumns(accounts), micros: micros(accounts.createdAt) })
+    .from(accounts)
+    .where(after(cursor, accounts))
+    .orderBy(...newestFirst(accounts))
+    .limit(limit + 1);
 
 /** `GET /v1/accounts/{id}`. */
 export const getAccount = route(

@@ -127,18 +127,15 @@ async function obeyKeyLimit(tx: Transaction, accountId: string, now: Date): Prom
   const [account] = await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
   const most = account?.limits?.api_keys ?? null;
   if (most === null) return;
-  if ((await tx.$count(apiKeys, isLiveKeyOf(accountId, now))) < most) return;
+  const live = and(eq(apiKeys.accountId, accountId), isLiveKey(now));
+  if ((await tx.$count(apiKeys, live)) < most) return;
   const message = `This account allows ${most} live API keys, and has them. Revoke one, or ask the operator of the service.`;
   throw new RefusedError({ code: 'account_limit', message });
 }
 
-/** The condition that a key of an account is neither revoked nor expired. */
-export const isLiveKeyOf = (accountId: string, now: Date) =>
-  and(
-    eq(apiKeys.accountId, accountId),
-    isNull(apiKeys.revokedAt),
-    or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
-  );
+/** The condition that a key is neither revoked nor expired. */
+export const isLiveKey = (now: Date) =>
+  and(isNull(apiKeys.revokedAt), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)));
 
 /** A new key of an account, and the row to store: it has only the hash. */
 export function newApiKey(

@@ -83,6 +83,14 @@ const account = {
   revision: 1,
 };
 
+const accountUsage = {
+  this_month: { from: 1_764_547_200, to: ISSUED_AT, calls: 1_204, cost: 41_250_000 },
+  last_month: { from: 1_761_955_200, to: 1_764_547_200, calls: 1_102, cost: 38_900_000 },
+  last_call_at: ISSUED_AT - 4,
+  live_api_keys: 3,
+  live_urls: 212,
+};
+
 const virtualKey = {
   id: VIRTUAL_KEY,
   name: 'production',
@@ -292,15 +300,9 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
     ...account,
     api_key: { ...newApiKey, name: 'customer-a', scopes: ['admin'], policy: null },
   },
-  listAccounts: page(account),
+  listAccounts: page({ ...account, usage: accountUsage }),
   getAccount: account,
-  getAccountUsage: {
-    this_month: { from: 1_764_547_200, to: ISSUED_AT, calls: 1_204, cost: 41_250_000 },
-    last_month: { from: 1_761_955_200, to: 1_764_547_200, calls: 1_102, cost: 38_900_000 },
-    last_call_at: ISSUED_AT - 4,
-    live_api_keys: 3,
-    live_urls: 212,
-  },
+  getAccountUsage: accountUsage,
   changeAccount: { ...account, limits: { ...account.limits, urls_per_minute: 600 }, revision: 2 },
   createBudget: template,
   listBudgets: { data: [budget, template], next_cursor: null },

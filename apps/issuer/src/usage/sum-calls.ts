@@ -33,7 +33,7 @@ export const SUMS_OF_CALLS: Sums = {
   input_tokens: sql`sum(${ledger.inputTokens})`,
   output_tokens: sql`sum(${ledger.outputTokens})`,
 };
-const SUMS_OF_DAYS: Sums = {
+export const SUMS_OF_DAYS: Sums = {
   calls: sql`sum(${usageDays.calls})`,
   uses: sql`sum(${usageDays.uses})`,
   cost: sql`sum(${usageDays.costMicrousd})`,
@@ -242,7 +242,7 @@ export const pick = (names: readonly string[], from: Columns): Column[] =>
   });
 
 /** Sums rows by these columns. */
-export function sumBy(columns: readonly Column[], sums: Sums, rows: SQL): SQL {
+export function sumBy(columns: readonly Column[], sums: Partial<Sums>, rows: SQL): SQL {
   const selected = [...columns, ...Object.entries(sums)].map(([name, value]) => as(value, name));
   const groups = sql.raw(columns.length > 0 ? `group by ${columns.map((_, i) => i + 1).join(', ')}` : '');
   return sql`select ${list(selected)} from ${rows} ${groups}`;

@@ -53,9 +53,10 @@ from .models import (
     AccountRequest,
     NewAccount,
     AccountPage,
+    ListedAccount,
+    AccountUsage,
     Account,
     AccountChange,
-    AccountUsage,
     BudgetRequest,
     SharedBudget,
     SharedBudgetPage,
@@ -228,6 +229,8 @@ class ListApiKeysQuery(TypedDict):
 class ListAccountsQuery(TypedDict):
     limit: NotRequired[int | None]
     """The most entries to return."""
+    include: NotRequired[Literal["usage"] | None]
+    """`usage`: each account also has the answer of `GET /v1/accounts/{id}/usage`. Left out: the list takes less time."""
 
 class ListBudgetsQuery(TypedDict):
     limit: NotRequired[int | None]
@@ -458,7 +461,7 @@ class Operations:
         answer: AccountPage = self._send("GET", "/v1/accounts", {}, query={**fields, "cursor": cursor})
         return answer
 
-    def accounts(self, **fields: Unpack[ListAccountsQuery]) -> Iterator[Account]:
+    def accounts(self, **fields: Unpack[ListAccountsQuery]) -> Iterator[ListedAccount]:
         """List accounts, newest first: the rows of all pages."""
         return self._each("/v1/accounts", {}, fields)
 
@@ -828,7 +831,7 @@ class AsyncOperations:
         answer: AccountPage = await self._send("GET", "/v1/accounts", {}, query={**fields, "cursor": cursor})
         return answer
 
-    def accounts(self, **fields: Unpack[ListAccountsQuery]) -> AsyncIterator[Account]:
+    def accounts(self, **fields: Unpack[ListAccountsQuery]) -> AsyncIterator[ListedAccount]:
         """List accounts, newest first: the rows of all pages."""
         return self._each("/v1/accounts", {}, fields)
 

@@ -1344,12 +1344,12 @@ class NewAccount(TypedDict):
     api_key: NewApiKey
 
 class AccountPage(TypedDict):
-    data: list[Account]
+    data: list[ListedAccount]
     """Newest first."""
     next_cursor: str | None
     """The cursor of the next page. null: this is the last page."""
 
-class Account(TypedDict):
+class ListedAccount(TypedDict):
     id: str
     name: str
     created_at: int
@@ -1361,11 +1361,8 @@ class Account(TypedDict):
     limits: AccountLimits
     revision: int
     """1. Every change of its name or limits adds 1."""
-
-class AccountChange(TypedDict):
-    name: NotRequired[str]
-    """Your name for it."""
-    limits: NotRequired[AccountLimitsChange]
+    usage: NotRequired[AccountUsage]
+    """With `include=usage` only."""
 
 class AccountUsage(TypedDict):
     this_month: AccountMonth
@@ -1388,6 +1385,24 @@ AccountMonth = TypedDict(
         "cost": "int",
     },
 )
+
+class Account(TypedDict):
+    id: str
+    name: str
+    created_at: int
+    """Unix time in whole seconds."""
+    suspended_at: int | None
+    """Unix time in whole seconds; null: not suspended."""
+    deleted_at: int | None
+    """Unix time in whole seconds; null: not deleted."""
+    limits: AccountLimits
+    revision: int
+    """1. Every change of its name or limits adds 1."""
+
+class AccountChange(TypedDict):
+    name: NotRequired[str]
+    """Your name for it."""
+    limits: NotRequired[AccountLimitsChange]
 
 class BudgetRequest(TypedDict):
     name: NotRequired[str | None]

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { microusd, optional, perMinute, unixSeconds, unixSecondsOr } from '../fields/fields.ts';
-import { expected } from '../fields/invalid-request.ts';
-import { pageOf } from '../fields/page.ts';
+import { expected, QUERY } from '../fields/invalid-request.ts';
+import { pageOf, pageQuery } from '../fields/page.ts';
 import { keyName, newApiKeyAnswer } from './keys.ts';
 
 const MOST = 1_000_000;
@@ -107,9 +107,6 @@ export const newAccountAnswer = z
 
 export type NewAccountAnswer = z.infer<typeof newAccountAnswer>;
 
-/** Answer of `GET /v1/accounts`. */
-export const accountPage = pageOf(accountAnswer).meta({ id: 'AccountPage' });
-
 /** The most live URLs of an account that are counted. */
 export const LIVE_URLS_COUNTED = 10_000;
 
@@ -137,3 +134,32 @@ export const accountUsageAnswer = z
   })
   .meta({ id: 'AccountUsage' });
 export type AccountUsageAnswer = z.infer<typeof accountUsageAnswer>;
+
+const INCLUDED = ['usage'] as const;
+
+/** Query of `GET /v1/accounts`. */
+export const accountsQuery = z.strictObject(
+  {
+    ...pageQuery.shape,
+    include: z
+      .enum(INCLUDED, `expected ${INCLUDED.join(', ')}`)
+      .optional()
+      .meta({
+        description:
+          '`usage`: each account also has the answer of `GET /v1/accounts/{id}/usage`. Left out: the list takes less time.',
+      }),
+  },
+  QUERY,
+);
+
+/** An account in a list. */
+export const listedAccount = z
+  .strictObject({
+    ...accountFields,
+    usage: accountUsageAnswer.optional().meta({ description: 'With `include=usage` only.' }),
+  })
+  .meta({ id: 'ListedAccount' });
+export type ListedAccount = z.infer<typeof listedAccount>;
+
+/** Answer of `GET /v1/accounts`. */
+export const accountPage = pageOf(listedAccount).meta({ id: 'AccountPage' });
