@@ -64,8 +64,13 @@ test('an issued URL is called, listed over pages, counted, and revoked', async (
   for await (const { id } of each(presign.listSessions, { external_user: user, limit: 2 })) found.push(id);
   expect(found.toSorted()).toEqual(issued.map(({ session_id }) => session_id).toSorted());
 
+  const urls: string[] = [];
+  for await (const { id } of each(presign.listGrants, { external_user: user, limit: 2 })) urls.push(id);
+  expect(urls.toSorted()).toEqual(issued.map(({ grant_id }) => grant_id).toSorted());
+
   const [first = '', second = ''] = found;
   const { grants } = await presign.getSession({ id: first });
+  expect(urls).toContain(grants[0]?.id);
   expect(grants).toMatchObject([{ status: 'exhausted', live: { used: 1 } }]);
   expect(await presign.changeSession({ id: first, name: 'chat' })).toMatchObject({ name: 'chat' });
   await presign.revokeGrant({ id: grants[0]?.id ?? '' });

@@ -147,6 +147,10 @@ const REQUESTS: Readonly<Record<string, () => Promise<Asked>>> = {
   },
   revokeSession: session,
   revokeSessions: async () => ({ query: `?external_user=${randomUUID()}` }),
+  listGrants: async () => {
+    await ownersUrl();
+    return {};
+  },
   getGrant: grant,
   changeGrant: async () => {
     const { ids, expires_at } = await grant();

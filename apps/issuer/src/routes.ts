@@ -6,6 +6,7 @@ import { createBudget } from './budgets/create-budget.ts';
 import { getBudget, listBudgets } from './budgets/describe-budget.ts';
 import { listAudit } from './events/list-audit.ts';
 import { changeGrant, getGrant } from './grants/change-grant.ts';
+import { listGrants } from './grants/list-grants.ts';
 import { revokeGrant } from './grants/revoke.ts';
 import { publicKeys } from './grants/sign.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
@@ -44,6 +45,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   changeSession,
   revokeSession,
   revokeSessions,
+  listGrants,
   getGrant,
   changeGrant,
   revokeGrant,

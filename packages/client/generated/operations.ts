@@ -26,6 +26,8 @@ export type Operations = {
   readonly changeSession: Operation;
   /** Revoke a session and all its grants. */
   readonly revokeSession: Operation;
+  /** List issued URLs with their limits, uses and spending, newest first. */
+  readonly listGrants: Operation;
   /** Get one issued URL with its limits, uses and spending. */
   readonly getGrant: Operation;
   /** Raise, lower, extend or shorten an issued URL, or a bundle. */
@@ -146,6 +148,7 @@ export const OPERATIONS: Operations = {
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
   changeSession: {"method":"PATCH","path":"/v1/sessions/{id}","fields":"body","idempotencyKey":false},
   revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  listGrants: {"method":"GET","path":"/v1/grants","fields":"query","idempotencyKey":false},
   getGrant: {"method":"GET","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   changeGrant: {"method":"PATCH","path":"/v1/grants/{id}","fields":"body","idempotencyKey":false},
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},

@@ -752,6 +752,12 @@ export interface components {
             /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy. */
             url: string | null;
         };
+        GrantPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Grant"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
         Grant: {
             /** Format: uuid */
             id: string;
@@ -804,6 +810,8 @@ export interface components {
             live: components["schemas"]["LiveFigures"] | null;
             /** Format: uuid */
             session_id: string;
+            /** @description The name of its session. null: it has none. */
+            session_name: string | null;
         };
         ChangedGrant: {
             /** Format: uuid */
@@ -857,6 +865,8 @@ export interface components {
             live?: components["schemas"]["LiveFigures"] | null;
             /** Format: uuid */
             session_id: string;
+            /** @description The name of its session. null: it has none. */
+            session_name?: string | null;
             /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy. */
             url: string | null;
         };
@@ -2358,6 +2368,7 @@ export type SessionChange = components['schemas']['SessionChange'];
 export type GrantChange = components['schemas']['GrantChange'];
 export type ChangedSession = components['schemas']['ChangedSession'];
 export type ChangedUrl = components['schemas']['ChangedUrl'];
+export type GrantPage = components['schemas']['GrantPage'];
 export type Grant = components['schemas']['Grant'];
 export type ChangedGrant = components['schemas']['ChangedGrant'];
 export type LedgerOutcome = components['schemas']['LedgerOutcome'];
@@ -2920,6 +2931,92 @@ export interface operations {
             };
         };
     };
+    listGrants: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+                /** @description Only those that were issued with this external_session. */
+                external_session?: string;
+                /** @description Only those that were issued with this external_user. */
+                external_user?: string;
+                /** @description Only those of this session. */
+                session_id?: string;
+                /** @description Only those that this API key issued, by its id. */
+                api_key?: string;
+                /** @description Left out: all. A URL that has just used up a limit is found as `exhausted` once the ledger has its calls. */
+                status?: components["schemas"]["GrantStatus"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
+                     *           "kind": "llm",
+                     *           "provider": "openai",
+                     *           "method": "POST",
+                     *           "paths": [
+                     *             "/v1/chat/completions"
+                     *           ],
+                     *           "models": null,
+                     *           "server": null,
+                     *           "bundle_id": null,
+                     *           "external_session": null,
+                     *           "external_user": "user-42",
+                     *           "virtual_key": null,
+                     *           "api_key": "5b0e7c1d-2f3a-4b6c-9d8e-7f6a5b4c3d2e",
+                     *           "metadata": {
+                     *             "team": "support"
+                     *           },
+                     *           "issued_at": 1767225000,
+                     *           "expires_at": 1767225600,
+                     *           "status": "active",
+                     *           "cost_limit": 250000,
+                     *           "max_uses": 20,
+                     *           "calls_per_minute": null,
+                     *           "calls_per_day": null,
+                     *           "concurrent_calls": null,
+                     *           "tokens_per_minute": null,
+                     *           "conditions": null,
+                     *           "shared_budgets": [
+                     *             "7e1f2a3b-4c5d-4e6f-8a9b-0c1d2e3f4a5b"
+                     *           ],
+                     *           "revision": 1,
+                     *           "settled": {
+                     *             "used": 3,
+                     *             "spent": 1840
+                     *           },
+                     *           "live": {
+                     *             "used": 4,
+                     *             "spent": 1840,
+                     *             "held": 2100
+                     *           },
+                     *           "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+                     *           "session_name": "chat of user 42"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GrantPage"];
+                };
+            };
+        };
+    };
     getGrant: {
         parameters: {
             query?: never;
@@ -2979,7 +3076,8 @@ export interface operations {
                      *         "spent": 1840,
                      *         "held": 2100
                      *       },
-                     *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+                     *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+                     *       "session_name": "chat of user 42"
                      *     }
                      */
                     "application/json": components["schemas"]["Grant"];
@@ -3094,6 +3192,7 @@ export interface operations {
                      *         "held": 2100
                      *       },
                      *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+                     *       "session_name": "chat of user 42",
                      *       "url": null
                      *     }
                      */

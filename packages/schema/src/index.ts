@@ -4,6 +4,7 @@ export * from './api/audit.ts';
 export * from './api/budgets.ts';
 export * from './api/bundle.ts';
 export * from './api/grant-change.ts';
+export * from './api/grants.ts';
 export * from './api/key-change.ts';
 export * from './api/keys.ts';
 export * from './api/limits.ts';

@@ -18,7 +18,7 @@ import { mayRead, refuseUnseen } from '../identity/may-see.ts';
 import { inTime } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
-import { describeGrant } from './describe-grant.ts';
+import { describeOwn } from './describe-grant.ts';
 import { liveFigures } from './live-figures.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
@@ -91,7 +91,7 @@ async function findGrant(db: Database | Transaction, accountId: string, id: stri
 async function answerGrant(deps: Needs, c: Context<IssuerEnv>, row: GrantRow): Promise<GrantAnswer> {
   sendRevision(c, row.budgets);
   const live = await liveFigures(deps.redis, row.budgets);
-  return { ...describeGrant(row, live, row.sessions, deps.now()), session_id: row.sessions.id };
+  return describeOwn(row, live, deps.now());
 }
 
 /** The answer to a change, with what the caller may see. */

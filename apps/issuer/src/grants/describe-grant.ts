@@ -1,6 +1,6 @@
-import { type McpServerPolicy, type SessionGrant, showLimits } from '@presign/schema';
+import { type GrantAnswer, type McpServerPolicy, type SessionGrant, showLimits } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
-import type { budgets, grants, virtualKeys } from '@presign/schema/tables';
+import type { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { unixSeconds } from '../answers/unix-seconds.ts';
 
 /** A grant with its own budget, and its virtual key if it has one. */
@@ -48,6 +48,17 @@ export const describeGrant = (
     live,
   };
 };
+
+/** A grant as its owner sees it by itself, with its session. */
+export const describeOwn = (
+  row: GrantRow & { readonly sessions: typeof sessions.$inferSelect },
+  live: Live | null,
+  now: number,
+): GrantAnswer => ({
+  ...describeGrant(row, live, row.sessions, now),
+  session_id: row.sessions.id,
+  session_name: row.sessions.name,
+});
 
 const serverOf = ({ name, url, transport, tools, arguments: conditions }: McpServerPolicy) => ({
   name,

@@ -27,3 +27,19 @@ export async function liveWindow(
   const { settledMicrousd, heldMicrousd: held, tokensHeld } = live;
   return { used: live.used, spent: settledMicrousd, held, tokens: live.tokens, tokens_held: tokensHeld };
 }
+
+type Row = { readonly budgets: typeof budgets.$inferSelect };
+
+/**
+ * The live figures of the grants of a page, at once. The grants of a bundle share one budget, which is read only once.
+ * @returns those of a row; null when Redis does not answer
+ */
+export async function liveFiguresOf(
+  redis: RedisClient,
+  rows: readonly Row[],
+): Promise<(row: Row) => Budget['live']> {
+  const byId = new Map(rows.map(({ budgets: budget }) => [budget.id, budget]));
+  const read = Array.from(byId, async ([id, budget]) => [id, await liveFigures(redis, budget)] as const);
+  const live = new Map(await Promise.all(read));
+  return ({ budgets: { id } }) => live.get(id) ?? null;
+}

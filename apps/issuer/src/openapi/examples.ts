@@ -39,9 +39,11 @@ const grant = {
   live: { used: 4, spent: 1_840, held: 2_100 },
 };
 
+const ownGrant = { ...grant, session_id: SESSION, session_name: 'chat of user 42' };
+
 const session = {
   id: SESSION,
-  name: 'chat of user 42',
+  name: ownGrant.session_name,
   created_at: ISSUED_AT,
   revoked_at: null,
   status: 'active',
@@ -271,8 +273,9 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   listSessions: page(session),
   getSession: { ...session, metadata: null, grants: [grant], next_cursor: null },
   changeSession: { ...session, metadata: null, changed: [{ id: GRANT, url: null }] },
-  getGrant: { ...grant, session_id: SESSION },
-  changeGrant: { ...grant, session_id: SESSION, max_uses: 500, revision: 2, url: null },
+  listGrants: page(ownGrant),
+  getGrant: ownGrant,
+  changeGrant: { ...ownGrant, max_uses: 500, revision: 2, url: null },
   ...usage,
   listModels: {
     lists: [{ source: 'bundled', id: '3d1f0c2b4a59', date: '2026-11-20', waits: false }],

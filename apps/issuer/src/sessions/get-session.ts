@@ -4,7 +4,7 @@ import { and, eq } from 'drizzle-orm';
 import { after, micros, newestFirst, pageOfRows } from '../answers/page.ts';
 import { sendRevision } from '../answers/revision.ts';
 import { describeGrant } from '../grants/describe-grant.ts';
-import { liveFigures } from '../grants/live-figures.ts';
+import { liveFiguresOf } from '../grants/live-figures.ts';
 import { inTurn } from '../middleware/in-time.ts';
 import { route } from '../middleware/route.ts';
 import type { RouteDeps } from '../middleware/route-deps.ts';
@@ -54,16 +54,8 @@ const readGrants = ({ db }: Needs, sessionId: string, { cursor, limit }: PageQue
 
 async function describeGrants(deps: Needs, session: Session, query: PageQuery) {
   const rows = await readGrants(deps, session.id, query);
-  // The grants of a bundle share one budget, which is read only once.
-  const byId = new Map(rows.slice(0, query.limit).map(({ budgets: budget }) => [budget.id, budget]));
-  const live = new Map(
-    await Promise.all(
-      Array.from(byId, async ([id, budget]) => [id, await liveFigures(deps.redis, budget)] as const),
-    ),
-  );
-  return pageOfRows(rows, query.limit, (row) =>
-    describeGrant(row, live.get(row.budgets.id) ?? null, session, deps.now()),
-  );
+  const liveOf = await liveFiguresOf(deps.redis, rows.slice(0, query.limit));
+  return pageOfRows(rows, query.limit, (row) => describeGrant(row, liveOf(row), session, deps.now()));
 }
 
 /**

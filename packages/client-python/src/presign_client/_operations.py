@@ -15,9 +15,11 @@ from .models import (
     SessionSummary,
     Pending,
     Session,
+    GrantStatus,
     SessionChange,
     GrantChange,
     ChangedSession,
+    GrantPage,
     Grant,
     ChangedGrant,
     LedgerOutcome,
@@ -101,6 +103,20 @@ class RevokeSessionsQuery(TypedDict):
 class GetSessionQuery(TypedDict):
     limit: NotRequired[int | None]
     """The most entries to return."""
+
+class ListGrantsQuery(TypedDict):
+    limit: NotRequired[int | None]
+    """The most entries to return."""
+    external_session: NotRequired[str | None]
+    """Only those that were issued with this external_session."""
+    external_user: NotRequired[str | None]
+    """Only those that were issued with this external_user."""
+    session_id: NotRequired[str | None]
+    """Only those of this session."""
+    api_key: NotRequired[str | None]
+    """Only those that this API key issued, by its id."""
+    status: NotRequired[GrantStatus | None]
+    """Left out: all. A URL that has just used up a limit is found as `exhausted` once the ledger has its calls."""
 
 class GetUsageQuery(TypedDict):
     from_: NotRequired[float | str | datetime | None]
@@ -293,6 +309,15 @@ class Operations:
         """Revoke a session and all its grants."""
         answer: Pending | None = self._send("DELETE", "/v1/sessions/{id}", {"id": id})
         return answer
+
+    def list_grants(self, *, cursor: str | None = None, **fields: Unpack[ListGrantsQuery]) -> GrantPage:
+        """List issued URLs with their limits, uses and spending, newest first."""
+        answer: GrantPage = self._send("GET", "/v1/grants", {}, query={**fields, "cursor": cursor})
+        return answer
+
+    def grants(self, **fields: Unpack[ListGrantsQuery]) -> Iterator[Grant]:
+        """List issued URLs with their limits, uses and spending, newest first: the rows of all pages."""
+        return self._each("/v1/grants", {}, fields)
 
     def get_grant(self, id: str) -> Grant:
         """Get one issued URL with its limits, uses and spending."""
@@ -663,6 +688,15 @@ class AsyncOperations:
         """Revoke a session and all its grants."""
         answer: Pending | None = await self._send("DELETE", "/v1/sessions/{id}", {"id": id})
         return answer
+
+    async def list_grants(self, *, cursor: str | None = None, **fields: Unpack[ListGrantsQuery]) -> GrantPage:
+        """List issued URLs with their limits, uses and spending, newest first."""
+        answer: GrantPage = await self._send("GET", "/v1/grants", {}, query={**fields, "cursor": cursor})
+        return answer
+
+    def grants(self, **fields: Unpack[ListGrantsQuery]) -> AsyncIterator[Grant]:
+        """List issued URLs with their limits, uses and spending, newest first: the rows of all pages."""
+        return self._each("/v1/grants", {}, fields)
 
     async def get_grant(self, id: str) -> Grant:
         """Get one issued URL with its limits, uses and spending."""

@@ -478,6 +478,12 @@ class ChangedUrl(TypedDict):
     url: str | None
     """The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy."""
 
+class GrantPage(TypedDict):
+    data: list[Grant]
+    """Newest first."""
+    next_cursor: str | None
+    """The cursor of the next page. null: this is the last page."""
+
 class Grant(TypedDict):
     id: str
     kind: GrantKind
@@ -528,6 +534,8 @@ class Grant(TypedDict):
     live: LiveFigures | None
     """Now, running calls included. null: Redis does not answer."""
     session_id: str
+    session_name: str | None
+    """The name of its session. null: it has none."""
 
 class ChangedGrant(TypedDict):
     id: str
@@ -579,6 +587,8 @@ class ChangedGrant(TypedDict):
     live: NotRequired[LiveFigures | None]
     """Now, running calls included. null: Redis does not answer."""
     session_id: str
+    session_name: NotRequired[str | None]
+    """The name of its session. null: it has none."""
     url: str | None
     """The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy."""
 

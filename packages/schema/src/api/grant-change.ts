@@ -32,7 +32,11 @@ export type GrantChange = z.output<typeof grantChange>;
 
 /** Answer of `GET /v1/grants/{id}`. */
 export const grantAnswer = z
-  .strictObject({ ...sessionGrant.shape, session_id: z.guid() })
+  .strictObject({
+    ...sessionGrant.shape,
+    session_id: z.guid(),
+    session_name: z.string().nullable().meta({ description: 'The name of its session. null: it has none.' }),
+  })
   .meta({ id: 'Grant' });
 export type GrantAnswer = z.infer<typeof grantAnswer>;
 

@@ -30,6 +30,8 @@ const figures = z.strictObject({
 /** The kinds of grants. */
 export const grantKind = z.enum(['llm', 'mcp', 'mcp_bundle']).meta({ id: 'GrantKind' });
 
+export const GRANT_STATUSES = ['active', 'exhausted', 'expired', 'revoked'] as const;
+
 /** One grant of a session, as its owner sees it. All grants of a bundle show the figures of their one budget. */
 export const sessionGrant = z
   .strictObject({
@@ -70,7 +72,7 @@ export const sessionGrant = z
       .meta({ description: "As issued. A bundle's metadata is at the bundle's own grant." }),
     issued_at: unixSeconds,
     expires_at: unixSeconds,
-    status: z.enum(['active', 'exhausted', 'expired', 'revoked']).meta({ id: 'GrantStatus' }),
+    status: z.enum(GRANT_STATUSES).meta({ id: 'GrantStatus' }),
     ...shownFields,
     conditions: conditionsAnswer,
     shared_budgets: z.array(z.guid()).meta({
