@@ -328,7 +328,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     const isLetGo = new Promise<void>((resolve) => {
       letGo = resolve;
     });
-    await ui.page.route(/v1\/sessions\?.*cursor=/, async (route) => {
+    await ui.page.route(/v1\/grants\?.*cursor=/, async (route) => {
       await isLetGo;
       await route.continue();
     });
@@ -342,25 +342,25 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     eventually(async () => (await ui.page.getByRole('button', { name: 'Show more' }).count()) === 0);
 
   test('"all of a filter" reads to the end, and selects the last page too', async () => {
-    await issue('many', 23);
+    await issue('many', 53);
     await show('external_user=many');
     await ui.page.getByRole('button', { name: 'Show more' }).waitFor();
     await ui.page.getByLabel('All of this filter').check();
-    await bar().getByText('23 selected').waitFor();
+    await bar().getByText('53 selected').waitFor();
     await isWhole();
-    expect(await bar().getByText('23 selected').count()).toBe(1);
+    expect(await bar().getByText('53 selected').count()).toBe(1);
   });
 
   test('a deselected URL stays deselected when more arrive, and "All" can be undone while they load', async () => {
-    await issue('taken', 23);
+    await issue('taken', 53);
     await show('external_user=taken');
     const go = await holdPages();
     await ui.page.getByLabel('All of this filter').check();
     await bar().getByText('Reading on').waitFor();
     await boxes().first().uncheck();
-    await bar().getByText('19 selected').waitFor();
+    await bar().getByText('49 selected').waitFor();
     await go();
-    await bar().getByText('22 selected').waitFor();
+    await bar().getByText('52 selected').waitFor();
     await ui.page.reload();
     const goOn = await holdPages();
     await ui.page.getByLabel('All of this filter').check();
@@ -370,18 +370,14 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     expect(await bar().getByText('0 selected').count()).toBe(1);
   });
 
-  test('a session with more URLs than a list reads is named, and a change of all says that there may be more', async () => {
-    await issue('cut', 2, { external_session: 'cut' });
-    // The issuer's answer, as it is when there are more.
-    await ui.page.route(/v1\/sessions\/[^?]+\?/, async (route) => {
-      const session = await api.getSession({
-        id: new URL(route.request().url()).pathname.split('/').at(-1) ?? '',
-      });
-      const grants = Array.from({ length: 500 }, (_, at) => ({ ...session.grants[0], id: `${at}` }));
-      return route.fulfill({ json: { ...session, grants, next_cursor: 'more' } });
+  test('a change of all URLs of an endless list says that there may be more', async () => {
+    await issue('endless', 2);
+    // The issuer always has one more page.
+    await ui.page.route(/v1\/grants\?/, async (route) => {
+      const { data } = await api.listGrants({ external_user: 'endless' });
+      return route.fulfill({ json: { data, next_cursor: 'more' } });
     });
-    await show('external_user=cut');
-    await ui.page.getByText('The list lacks URLs beyond the newest 500 of').waitFor();
+    await show('external_user=endless');
     await ui.page.getByLabel('All of this filter').check();
     await bar().getByText('More URLs may fit this filter').waitFor();
     await openBulk('Revoke');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mapAll, runAll } from '../src/api/run-all.ts';
+import { runAll } from '../src/api/run-all.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -31,12 +31,4 @@ test('after an abort, running tasks finish and no new one starts', async () => {
     stop.signal,
   );
   expect(ended.length).toBe(4);
-});
-
-test('results have the order of their items', async () => {
-  const answers = await mapAll([3, 1, 2], async (turns) => {
-    for (let at = 0; at < turns; at++) await turn();
-    return `of ${turns}`;
-  });
-  expect(answers).toEqual(['of 3', 'of 1', 'of 2']);
 });

@@ -8,7 +8,7 @@ const url = (fields: Partial<Url> = {}): Url => ({
   ...{ issued_at: 0, expires_at: 10_000, status: 'active', cost_limit: 1_000_000, max_uses: 10 },
   ...{ calls_per_minute: null, calls_per_day: null, concurrent_calls: null, tokens_per_minute: null },
   ...{ conditions: null, shared_budgets: [], revision: 1, settled: { used: 0, spent: 0 }, live: null },
-  ...{ session_id: 's', ...fields },
+  ...{ session_id: 's', session_name: null, ...fields },
 });
 
 const RAISE = { kind: 'raise', dollars: 5_000_000, uses: 0 } as const;

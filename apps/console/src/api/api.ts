@@ -69,3 +69,7 @@ export const signOut = (): Promise<unknown> =>
 export const isSignedOut = (error: unknown): boolean => error instanceof PresignError && error.status === 401;
 
 export const isGone = (error: unknown): boolean => error instanceof PresignError && error.status === 404;
+
+/** Whether the issuer could not read its database in time. */
+export const isUnavailable = (error: unknown): boolean =>
+  error instanceof PresignError && error.status === 503;

@@ -1,9 +1,8 @@
-import type { Input, Limits, UsageHours, UsageReport } from '@presign/client';
+import type { AccountPage, Input, Limits, UsageHours, UsageReport } from '@presign/client';
 import { type Query, useQuery } from '@tanstack/preact-query';
 import { type Range, rangeBefore } from '../data/format/range.ts';
 import { type MovedMost, readMoved } from '../data/moved.ts';
 import { refusedIn } from '../data/refusals.ts';
-import type { Url } from '../data/urls.ts';
 import {
   apiFilters,
   type Dimension,
@@ -13,9 +12,8 @@ import {
   type UsageAsked,
   type UsageFilters,
 } from '../data/usage.ts';
-import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
+import { isGone, isSignedOut, issuerTime, isUnavailable, presign } from './api.ts';
 import { type Cursor, usePages, useWhole } from './pages.ts';
-import { mapAll } from './run-all.ts';
 import { LIMITS, setSession } from './session.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
@@ -166,48 +164,15 @@ export const useBudgetList = () => useWhole(['budgets', {}], listBudgets({}), un
 export const useBudget = (id: string) =>
   useQuery({ queryKey: ['budget', id], queryFn: () => presign.getBudget({ id }), refetchInterval: LIVE_MS });
 
-/** The number of sessions for a page of URLs. Each costs one more request. */
-const SESSIONS_OF_PAGE = 20;
-/** The number of URLs that a list reads of one session. The page of the session shows all. */
-export const MOST_OF_SESSION = 500;
-
-/** URLs by their sessions, newest first. The API filters sessions, so a page may contain URLs that do not match the filter. */
-export const useUrls = ({ external_user, external_session, api_key, state }: Filters) => {
-  const filters = { external_user, external_session, api_key, ...(state === 'active' && { status: state }) };
+/** URLs with their live figures, newest first. The API has some of the filters, so a page may contain URLs that do not match the others. */
+export const useUrls = ({ external_user, external_session, session_id, api_key, state: status }: Filters) => {
+  const filters = { external_user, external_session, session_id, api_key, status };
   return usePages(
-    ['sessions', 'urls', filters],
-    async (at) => {
-      const page = await presign.listSessions({
-        ...filters,
-        ...at,
-        limit: SESSIONS_OF_PAGE,
-      } as Input<'listSessions'>);
-      const read = await mapAll(page.data, ({ id }) => readUrls(id));
-      const cut: CutSession[] = page.data.filter((_, at) => read[at]?.isCut);
-      return { urls: read.flatMap(({ urls }) => urls), cut, next_cursor: page.next_cursor };
-    },
+    ['urls', filters],
+    (at) => presign.listGrants({ ...filters, ...at } as Input<'listGrants'>),
     REPORT_MS,
-    1,
   );
 };
-
-/** A session with more URLs than a list reads. */
-export type CutSession = { readonly id: string; readonly name: string | null };
-
-async function readUrls(id: string): Promise<{ readonly urls: readonly Url[]; readonly isCut: boolean }> {
-  const urls: Url[] = [];
-  let cursor: string | undefined;
-  do {
-    const session = await presign
-      .getSession({ id, limit: 100, ...(cursor !== undefined && { cursor }) })
-      .catch(nullIfGone);
-    if (session === null) return { urls, isCut: false };
-    const { id: session_id, name: session_name } = session;
-    urls.push(...session.grants.map((grant) => ({ ...grant, session_id, session_name })));
-    cursor = session.next_cursor ?? undefined;
-  } while (cursor !== undefined && urls.length < MOST_OF_SESSION);
-  return { urls, isCut: cursor !== undefined };
-}
 
 /** One URL with its live figures. */
 export const useUrl = (id: string) =>
@@ -298,13 +263,14 @@ export const useAlert = (id: string) =>
 export const useFirings = (id: string) =>
   usePages(['firings', id], (at) => presign.listFirings({ id, ...at }), LIVE_MS);
 
-/** All accounts of the service, for its operator. */
-export const useAccounts = () => usePages(['accounts'], (at) => presign.listAccounts(at), LIVE_MS);
-
-/** Sums of an account. An issuer reads the sums of one account after another. */
-export const useAccountUsage = (id: string) =>
-  useQuery({
-    queryKey: ['account-usage', id],
-    queryFn: ({ signal }) => inTurn(signal, () => presign.getAccountUsage({ id })),
-    refetchInterval: REPORT_MS,
-  });
+/** All accounts of the service with their usage, for its operator. If Postgres cannot sum the usage in time, the list comes without it. */
+export const useAccounts = () =>
+  usePages(
+    ['accounts'],
+    (at): Promise<AccountPage> =>
+      presign.listAccounts({ ...at, include: 'usage' }, { maxRetries: 0 }).catch((error: unknown) => {
+        if (isUnavailable(error)) return presign.listAccounts(at);
+        throw error;
+      }),
+    REPORT_MS,
+  );

@@ -17,12 +17,3 @@ export async function runAll<T>(
   };
   await Promise.all(Array.from({ length: atOnce }, work));
 }
-
-/** Runs a query for each item, a few at a time, and returns the answers in the order of the items. Throws the first error. */
-export async function mapAll<T, U>(items: readonly T[], ask: (item: T) => Promise<U>): Promise<U[]> {
-  const answers: U[] = [];
-  await runAll([...items.entries()], async ([at, item]) => {
-    answers[at] = await ask(item);
-  });
-  return answers;
-}

@@ -2,7 +2,7 @@ import type { Grant } from '@presign/client';
 import { count, money, short } from './format/format.ts';
 
 /** An issued URL with its session. */
-export type Url = Omit<Grant, 'url'> & { readonly session_name?: string | null };
+export type Url = Grant;
 
 /** The names that people gave a URL, and the beginning of its id. */
 export const nameOfUrl = ({ session_name: name, external_session: session, id }: Url): string =>
@@ -16,7 +16,7 @@ type Filters = Readonly<Record<string, string | undefined>>;
 
 const ENDS_IN: Readonly<Record<string, number>> = { '1h': 3_600, '1d': 86_400, '7d': 604_800 };
 
-/** Whether a URL fits the filters of the page. The API filters only sessions, and a session may have URLs of several users and keys. */
+/** Whether a URL fits the filters of the page. The API applies some of them. */
 export function fitsUrl(url: Url, filters: Filters, now: number): boolean {
   const { name, state, ends, model, ...others } = filters;
   // An unknown filter matches no URL. Otherwise it would look applied while all URLs are listed.

@@ -109,7 +109,7 @@ function Form({ way, path, schema }: { way: Way } & Operation) {
           readRequest(schema, textsIn(form), (_name, text) => text),
         ),
       );
-      await client.invalidateQueries({ queryKey: ['sessions'] });
+      await client.invalidateQueries({ queryKey: ['urls'] });
     } catch (cause) {
       setError(cause as Error);
       focusField(form, cause);

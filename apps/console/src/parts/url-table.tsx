@@ -1,7 +1,6 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import { type CutSession, MOST_OF_SESSION } from '../api/queries.ts';
-import { count, money, short, usedOf } from '../data/format/format.ts';
+import { count, money, usedOf } from '../data/format/format.ts';
 import {
   EVERYTHING,
   MOST_SELECTED,
@@ -23,8 +22,6 @@ import { type Column, PagedTable, type Pages } from './table.tsx';
 type UrlTableProps<P> = {
   readonly of: Pages<P>;
   readonly rowsOf: (page: P) => readonly Url[];
-  /** Sessions on a page with further URLs that were not read. */
-  readonly cutOf?: (page: P) => readonly CutSession[];
   readonly caption: string;
   readonly empty: string;
   /** Whether each row has buttons of its own. */
@@ -32,22 +29,20 @@ type UrlTableProps<P> = {
 };
 
 /** URLs with their figures. Those that are selected can be changed together. */
-export function UrlTable<P>({ of, rowsOf, cutOf, hasButtons = false, ...table }: UrlTableProps<P>) {
+export function UrlTable<P>({ of, rowsOf, hasButtons = false, ...table }: UrlTableProps<P>) {
   const can = useContext(Rights);
   const [selection, setSelection] = useState(NOTHING);
   const pages = of.data?.pages ?? [];
   const rows = pages.flatMap(rowsOf);
-  const cut = cutOf ? pages.flatMap(cutOf) : [];
   const live = rows.filter(isLive);
   const chosen = selectedOf(selection, live);
   const select: Select = (ids, isOn) => setSelection((before) => withRows(before, ids, isOn));
   const selected = new Set(chosen.map(({ id }) => id));
   const columns = can('presign') ? [selectable(selected, select), ...COLUMNS.slice(1)] : COLUMNS;
-  const isMore = of.hasNextPage || cut.length > 0 || live.length > MOST_SELECTED;
+  const isMore = of.hasNextPage || live.length > MOST_SELECTED;
   return (
     <>
       {rows.some((url) => url.live === null) && <NotLive />}
-      {cut.length > 0 && <Cut sessions={cut} />}
       {can('presign') ? (
         <SelectionBar
           of={of}
@@ -67,7 +62,6 @@ export function UrlTable<P>({ of, rowsOf, cutOf, hasButtons = false, ...table }:
         of={of}
         rowsOf={rowsOf}
         page={ROWS}
-        isCut={cut.length > 0}
         keyOf={({ id }) => id}
         columns={hasButtons && can('presign') ? [...columns, CHANGE] : columns}
       />
@@ -76,20 +70,6 @@ export function UrlTable<P>({ of, rowsOf, cutOf, hasButtons = false, ...table }:
 }
 
 const ROWS = 50;
-
-/** Sessions with more URLs than a list reads. */
-const Cut = ({ sessions }: { sessions: readonly CutSession[] }) => (
-  <p class="failed">
-    The list lacks URLs beyond the newest {count(MOST_OF_SESSION)} of{' '}
-    {sessions.map(({ id, name }, at) => (
-      <span key={id}>
-        {at > 0 && ', '}
-        <a href={hrefOf('urls', id)}>{name ?? `session ${short(id)}`}</a>
-      </span>
-    ))}
-    .
-  </p>
-);
 
 type Select = (ids: readonly string[], isOn: boolean) => void;
 

@@ -1,7 +1,7 @@
-import type { Account, AccountLimitsChange, AccountUsage } from '@presign/client';
+import type { Account, AccountLimitsChange, AccountUsage, ListedAccount } from '@presign/client';
 import type { ComponentChildren } from 'preact';
 import { presign } from '../api/api.ts';
-import { useAccounts, useAccountUsage } from '../api/queries.ts';
+import { useAccounts } from '../api/queries.ts';
 import { count, limit, money, readMoney, writeMoney } from '../data/format/format.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
@@ -29,17 +29,11 @@ export const Accounts = () => (
 const statusOf = ({ suspended_at: suspended, deleted_at: deleted }: Account): string =>
   deleted !== null ? 'deleted' : suspended !== null ? 'suspended' : 'active';
 
-/** A figure of an account's usage. All figures of a row come from one answer. */
-function Usage({ of: { id }, show }: { of: Account; show: (usage: AccountUsage) => ComponentChildren }) {
-  const { data, error } = useAccountUsage(id);
-  if (data) return <>{show(data)}</>;
-  return <span title={error?.message}>{error ? 'not known' : '…'}</span>;
-}
-
-const usage = (head: string, show: (usage: AccountUsage) => ComponentChildren): Column<Account> => ({
+/** A figure of each account's usage. */
+const usage = (head: string, show: (usage: AccountUsage) => ComponentChildren): Column<ListedAccount> => ({
   head,
   figure: true,
-  cell: (account) => <Usage of={account} show={show} />,
+  cell: ({ usage }) => (usage ? show(usage) : 'not known'),
 });
 
 /** The most live URLs that the API counts. */
@@ -52,7 +46,7 @@ const LIMITS = [
   ['cost_limit', 'a URL', money],
 ] as const;
 
-const COLUMNS: readonly Column<Account>[] = [
+const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Account', cell: ({ name }) => name, sort: ({ name }) => name },
   { head: 'Status', cell: (account) => <Status of={statusOf(account)} />, sort: statusOf },
   usage('This month', ({ this_month: month }) => money(month.cost)),
@@ -64,7 +58,7 @@ const COLUMNS: readonly Column<Account>[] = [
   usage('API keys', ({ live_api_keys: keys }) => count(keys)),
   {
     head: 'Last call',
-    cell: (each) => <Usage of={each} show={({ last_call_at: at }) => <When at={at} />} />,
+    cell: ({ usage }) => (usage ? <When at={usage.last_call_at} /> : 'not known'),
   },
   { head: 'Limits', cell: ({ limits }) => limitsInWords(limits) },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} />, sort: ({ created_at: at }) => at },

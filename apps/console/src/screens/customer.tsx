@@ -118,19 +118,14 @@ const REFUSAL_COLUMNS = [
   ...CALL_COLUMNS.filter(({ head }) => head === 'Model or tool'),
 ];
 
-/** A session may have URLs of other customers, too. */
-function Urls({ user }: { user: string }) {
-  const urls = useUrls({ external_user: user });
-  return (
-    <UrlTable
-      of={urls}
-      rowsOf={(page) => page.urls.filter((url) => url.external_user === user)}
-      cutOf={({ cut }) => cut}
-      caption="URLs of this customer"
-      empty="No URL yet."
-    />
-  );
-}
+const Urls = ({ user }: { user: string }) => (
+  <UrlTable
+    of={useUrls({ external_user: user })}
+    rowsOf={({ data }) => data}
+    caption="URLs of this customer"
+    empty="No URL yet."
+  />
+);
 
 /** The spending of the shown time by model, as it can be printed. */
 function Statement({ user }: { user: string }) {

@@ -34,7 +34,9 @@ export function SessionPage({ id }: { id: string }) {
       <h2>URLs</h2>
       <UrlTable
         of={session}
-        rowsOf={({ id: session_id, grants }) => grants.map((grant) => ({ ...grant, session_id }))}
+        rowsOf={({ id: session_id, name: session_name, grants }) =>
+          grants.map((grant) => ({ ...grant, session_id, session_name }))
+        }
         caption="URLs of this session"
         empty="It has no URL."
         hasButtons

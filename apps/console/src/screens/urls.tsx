@@ -35,8 +35,7 @@ export function Urls({ params }: { params: Place['params'] }) {
         // A selection belongs to one filter.
         key={JSON.stringify(params)}
         of={urls}
-        rowsOf={(page) => page.urls.filter((url) => fitsUrl(url, params, now))}
-        cutOf={({ cut }) => cut}
+        rowsOf={({ data }) => data.filter((url) => fitsUrl(url, params, now))}
         caption="URLs"
         empty={urls.hasNextPage ? 'None among those read so far.' : 'No URL fits.'}
       />
