@@ -2,10 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { codeOf, type RefusedHandshake, statusOf } from './holder.ts';
-import { begins, createsOf, PROTOCOLS, type Served } from './protocols.ts';
+import { begins, createsOf, ends, PROTOCOLS, type Served } from './protocols.ts';
+import type { Json } from './responses-provider.ts';
 
-/** A moment, and much longer than it. */
-const SHORT_MS = 1_500;
+/** The time of a socket, and of a turn. A turn begins in it on a busy machine, too. */
+const SOCKET_MS = 3_000;
+/** The same for two turns, of which one begins in its second half. */
+const LONG_MS = 8_000;
 const MESSAGE_BYTES = 2_000;
 const LONG = 'x'.repeat(MESSAGE_BYTES);
 
@@ -50,8 +53,38 @@ describe.each(PROTOCOLS)('$name', (protocol) => {
     second.socket.close();
   });
 
-  test('a socket whose time is over closes, and the turn under way is charged its hold', async () => {
-    const { url, status } = await urlAt({ upstreamTimeoutMs: SHORT_MS });
+  test('a socket whose time is over begins no turn, and closes after the turns under way', async () => {
+    const { url, status } = await urlAt({ upstreamTimeoutMs: LONG_MS });
+    const pending = served.holdBack();
+    const openedAt = Date.now();
+    const holder = await protocol.open(url);
+    const endsAt = Date.now() + LONG_MS;
+    const late = protocol.create('late');
+    holder.send(protocol.create('early'));
+    await begins(protocol, holder, 'early');
+    const hold = (await status()).held;
+    await eventually(async () => Date.now() > openedAt + LONG_MS / 2);
+    holder.send(late);
+    await begins(protocol, holder, 'late');
+    await eventually(async () => Date.now() > endsAt);
+    // Only a turn that has taken as long as one may is the provider's fault.
+    expect(await ends(protocol, holder, 'early')).toBe('upstream_timeout');
+    holder.send(protocol.create('later'));
+    const refused = await holder.next((event) => codeOf(event) === 'overloaded');
+    expect((refused.error as Json).message).toContain('This socket has been open for 8 seconds.');
+    pending[1]?.();
+    expect(await ends(protocol, holder, 'late')).toBe('done');
+    expect(await holder.closed).toEqual({ code: 1001, reason: 'overloaded' });
+    await eventually(async () => (upstream()?.readyState ?? 0) > 1);
+    expect(createsOf(served)).toHaveLength(2);
+    const { used, spent, held } = await status();
+    expect({ used, held }).toEqual({ used: 2, held: 0 });
+    expect(spent).toBeGreaterThan(hold);
+    expect(spent).toBeLessThan(2 * hold);
+  });
+
+  test('a turn that takes longer than a call may is charged its hold, and its socket closes', async () => {
+    const { url, status } = await urlAt({ upstreamTimeoutMs: SOCKET_MS });
     served.holdBack();
     const holder = await protocol.open(url);
     holder.send(protocol.create());
@@ -59,15 +92,20 @@ describe.each(PROTOCOLS)('$name', (protocol) => {
     const { held } = await status();
     expect(held).toBeGreaterThan(0);
     expect(codeOf(await holder.next('error'))).toBe('upstream_timeout');
-    expect(await holder.closed).toMatchObject({ code: 1001 });
+    expect(await holder.closed).toEqual({ code: 1001, reason: 'overloaded' });
     await eventually(async () => (upstream()?.readyState ?? 0) > 1);
     expect(await status()).toMatchObject({ used: 1, spent: held, held: 0 });
   });
 
-  test('an idle socket whose time is over closes on both sides, and costs nothing', async () => {
-    const { url, status } = await urlAt({ upstreamTimeoutMs: SHORT_MS });
+  test('an idle socket whose time is over closes on both sides with a refusal of its own, and costs nothing', async () => {
+    const { url, status } = await urlAt({ upstreamTimeoutMs: SOCKET_MS });
     const holder = await protocol.open(url);
-    expect(await holder.closed).toMatchObject({ code: 1001, reason: 'upstream_timeout' });
+    const { error } = (await holder.next('error')) as { readonly error: Json };
+    expect(error).toMatchObject({
+      code: 'overloaded',
+      message: 'overloaded: This socket has been open for 3 seconds. Open another one.',
+    });
+    expect(await holder.closed).toEqual({ code: 1001, reason: 'overloaded' });
     await eventually(async () => (upstream()?.readyState ?? 0) > 1);
     expect(await status()).toMatchObject({ used: 0, spent: 0, held: 0 });
   });

@@ -75,8 +75,8 @@ const LONGEST_WAIT_SECONDS = 30;
  */
 export function startLeases(deps: Deps): Leases {
   const { redis, redisUrl, redisTimeouts, leaseMs, upstreamTimeoutMs, log } = deps;
-  // A call may last as long as its upstream, plus the time in which its settle is retried.
-  const longestMs = upstreamTimeoutMs + OUTAGE_MS;
+  // A call may take as long as its upstream and its settle; a socket keeps its place also for a last turn, begun at the end of its time.
+  const longestMs = 2 * upstreamTimeoutMs + OUTAGE_MS;
   const tables: LeaseTable[] = [];
   const slots = new Map<string, number>();
   const free: number[] = [];

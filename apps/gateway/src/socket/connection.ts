@@ -6,14 +6,14 @@ import type { Sent } from '../llm/send.ts';
 import type { Accepted } from './accepted.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import type { Create, Heard, Unasked } from './dialects/dialect.ts';
-import { BINARY, closeCodeOf, type End, STOPPING, tooMany, UNKNOWN_ERROR } from './dialects/end.ts';
+import { BINARY, closeCodeOf, type End, STOPPING, tooMany, tooOld, UNKNOWN_ERROR } from './dialects/end.ts';
 import { isOfResponse } from './dialects/event.ts';
 import { Endings } from './endings.ts';
 import { Flow, type Taker } from './flow.ts';
 import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
 import { reportRefused } from './report-refused.ts';
-import { Strays } from './strays.ts';
+import { STRAY, Strays } from './strays.ts';
 import { beginTurn, chargeUnasked, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
 
 type Why = Extract<Sent, { is: 'broken' }>['why'];
@@ -59,7 +59,7 @@ export class Connection implements Taker {
       void this.#flow.toUpstream(opening);
     }
     const { expiresAtMs } = own.of.grant;
-    this.#deadlines = new Deadlines(deps, expiresAtMs, opening !== undefined, (which) => this.#passed(which));
+    this.#deadlines = new Deadlines(deps, expiresAtMs, opening !== undefined, this);
     this.#unwatch = deps.revocations.watch(own.policy.ref, this, this.#deadlines);
     if (deps.closing.aborted) this.stop();
   }
@@ -115,10 +115,16 @@ export class Connection implements Taker {
     }
   }
 
-  #passed(which: Deadline): void {
+  passed(which: Deadline): void {
     if (which === 'expired') this.endWith({ code: 4401, refusal: { code: 'token_expired' } });
+    else if (which === 'old') this.endWith(tooOld(this.#deps.upstreamTimeoutMs));
+    else if (which === 'timeout') this.#breakAll(this.#running().slice(0, 1), which);
     else if (which === 'unset') this.#stopLawless('the session was not set');
     else this.cut(which);
+  }
+
+  longestSince(): number | undefined {
+    return this.#running()[0]?.sentAt;
   }
 
   #holderMaySend(): void {
@@ -147,15 +153,12 @@ export class Connection implements Taker {
 
   /** Takes a message of the holder. The next one waits for it. */
   take(frame: Buffer, isBinary: boolean): Promise<void> {
-    const taking = this.#takeInOrder(frame, isBinary).catch((error: Error) => this.#failedHere(error));
-    // A stopping gateway waits for a running admission.
+    const taking = (this.#ready ?? NOW)
+      .then(() => this.#oneByOne(() => this.#takeNext(frame, isBinary)))
+      .catch((error: Error) => this.#failedHere(error));
+    // A gateway that stops waits for an admission.
     this.#deps.underWay.track(taking);
     return taking;
-  }
-
-  async #takeInOrder(frame: Buffer, isBinary: boolean): Promise<void> {
-    await this.#ready;
-    await this.#oneByOne(() => this.#takeNext(frame, isBinary));
   }
 
   passes(frame: Buffer): boolean {
@@ -282,11 +285,10 @@ export class Connection implements Taker {
     this.#holderMaySend();
   }
 
-  /** An error that belongs to no single turn leaves the bill unclear. */
-  #breakAll(): void {
-    const running = this.#running();
-    if (running.length > 0) this.#end ??= UNKNOWN_ERROR;
-    for (const turn of running) this.#track(this.#break(turn, 'failure').then(() => this.#closeIfIdle()));
+  /** An error that is about no one turn leaves it open what is billed, and so does a turn that takes too long. */
+  #breakAll(turns = this.#running(), why: Why = 'failure'): void {
+    if (turns.length > 0) this.#end ??= UNKNOWN_ERROR;
+    for (const turn of turns) this.#track(this.#break(turn, why).then(() => this.#closeIfIdle()));
   }
 
   /** A fault of this gateway. Each running turn is charged its hold. */
@@ -335,6 +337,7 @@ export class Connection implements Taker {
   /** Closes both sides. The holder's side first gets the bytes that were already written. */
   #close(): void {
     const { holder, upstream } = this.#own;
+    if (this.#end?.isStated) this.#say(this.#end.refusal, this.#own.requestId, '');
     if (this.#end) closeWith(holder, this.#end.code, this.#end.refusal.code);
     closeWith(upstream, 1000);
   }
@@ -345,4 +348,3 @@ export class Connection implements Taker {
 }
 
 const NOW = Promise.resolve();
-const STRAY = 'a response ended that is no turn of its socket';

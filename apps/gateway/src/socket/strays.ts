@@ -1,7 +1,9 @@
 import type { Running, Unasked } from './dialects/dialect.ts';
 import { MOST_TURNS } from './dialects/end.ts';
 
-/** The responses of one socket that no running turn started. */
+export const STRAY = 'a response ended that is no turn of its socket';
+
+/** The responses of one socket that no turn under way began. */
 export class Strays {
   #unheard: Set<unknown> | undefined;
   #known: Set<unknown> | undefined;

@@ -224,6 +224,11 @@ export class Turn implements Running {
     return this.#isEnding;
   }
 
+  /** `performance.now()` when it was sent. */
+  get sentAt(): number {
+    return this.#sentAt;
+  }
+
   get hasBegun(): boolean {
     return this.#call.report.firstByteAt > 0;
   }

@@ -1,7 +1,12 @@
 import type { Refusal } from '@presign/schema';
 
 /** How a socket closes once no turn runs. New turns are refused. */
-export type End = { readonly code: number; readonly refusal: Refusal };
+export type End = {
+  readonly code: number;
+  readonly refusal: Refusal;
+  /** The holder gets the refusal before the close. */
+  readonly isStated?: boolean;
+};
 
 const CODES: Partial<Record<Refusal['code'], number>> = {
   token_expired: 4401,
@@ -21,6 +26,13 @@ export const STOPPING: Refusal = {
   code: 'overloaded',
   message: 'This gateway is stopping. Open another socket.',
   retryAfterSeconds: 1,
+};
+/** How a socket ends that has been open for so long. */
+export const tooOld = (ms: number): End => {
+  const seconds = ms / 1000;
+  const time = seconds === 1 ? '1 second' : `${seconds} seconds`;
+  const message = `This socket has been open for ${time}. Open another one.`;
+  return { code: 1001, refusal: { code: 'overloaded', message, retryAfterSeconds: 1 }, isStated: true };
 };
 export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 /** The most running turns of one socket. */
