@@ -221,3 +221,24 @@ test('a body that is not JSON is refused, and every POST is counted', async () =
   }
   expect(sandbox.calls()).toBe(before + 2);
 });
+
+test('an input that the window has no room for is refused in each dialect, and one that fills it passes', async () => {
+  const fits = 'x'.repeat(4 * 128_000);
+  const [model, long] = ['sandbox-1', `${fits}x`];
+  const ask = (content: string) => [{ role: 'user' as const, content }];
+  const exceeded = { status: 400, code: 'context_length_exceeded' };
+  await expect(openai.chat.completions.create({ model, messages: ask(long) })).rejects.toMatchObject({
+    ...exceeded,
+    param: 'messages',
+  });
+  const filled = await openai.chat.completions.create({ model, messages: ask(fits) });
+  expect(filled.usage?.prompt_tokens).toBe(128_000);
+  const input = { ...exceeded, param: 'input' };
+  await expect(openai.responses.create({ model, input: long })).rejects.toMatchObject(input);
+  await expect(openai.embeddings.create({ model, input: long })).rejects.toMatchObject(input);
+  const asked = { model, max_tokens: 1, messages: ask(long) };
+  await expect(anthropic.messages.create(asked)).rejects.toMatchObject({
+    status: 400,
+    error: { error: { type: 'invalid_request_error' } },
+  });
+});

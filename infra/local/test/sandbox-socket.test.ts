@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
 import OpenAI from 'openai';
 import { ResponsesWS } from 'openai/resources/responses/ws';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -39,6 +41,15 @@ async function open() {
     return until(() => events.some(isLast));
   };
   return { send, turn, until, events };
+}
+
+/** The answer to a handshake that is refused. */
+async function refusedHandshake(path: string, key: string) {
+  const headers = { authorization: `Bearer ${key}` };
+  const socket = new WebSocket(`${sandbox.url.replace('http', 'ws')}${path}`, { headers });
+  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
+  const body = (await json(response)) as { readonly error: object };
+  return { status: response.statusCode, type: response.headers['content-type'], ...body };
 }
 
 /** 12 bytes, so 3 tokens. */
@@ -135,16 +146,35 @@ test('turns of two streams run in parallel, and turns of one stream run in seque
   expect(ofA).toEqual([...once, ...once]);
 });
 
-test('a handshake without a sandbox key gets 401, and a GET that is not a handshake gets 404', async () => {
+test('a handshake without a key of the sandbox gets 401 with its reason, and a GET that is no handshake 404', async () => {
   const url = `${sandbox.url}/v1/responses`;
-  const socket = new WebSocket(url.replace('http', 'ws'), { headers: { authorization: 'Bearer other' } });
-  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }];
-  expect(response.statusCode).toBe(401);
+  expect(await refusedHandshake('/v1/responses', 'other')).toMatchObject({
+    status: 401,
+    error: { code: 'invalid_api_key', message: 'The sandbox takes keys that begin with sk-sandbox' },
+  });
   const got = await fetch(url, { headers: { authorization: 'Bearer sk-sandbox-test' } });
   expect(got.status).toBe(404);
 });
 
-test("the socket of OpenAI's SDK completes turns", async () => {
+test.each([
+  ['/v1/realtime', 'other', 401, 'invalid_api_key'],
+  ['/v1/realtime?model=other', 'sk-sandbox-test', 404, 'model_not_found'],
+  ['/v1/other', 'sk-sandbox-test', 404, null],
+])('a handshake of %s with the key %s gets %i with its reason', async (path, key, status, code) => {
+  expect(await refusedHandshake(path, key)).toMatchObject({ status, error: { code } });
+});
+
+test('a turn whose input the window has no room for is refused, also with that of its conversation', async () => {
+  const { turn } = await open();
+  const half = 'x'.repeat(4 * 64_000);
+  const long = { status: 400, error: { code: 'context_length_exceeded', param: 'input' } };
+  expect((await turn({ ...CREATE, input: `${half}${half}x` }))[0]).toMatchObject(long);
+  const first = (await turn({ ...CREATE, input: half })).at(-1);
+  const more = { ...CREATE, input: half, previous_response_id: first?.response?.id };
+  expect((await turn(more))[0]).toMatchObject(long);
+});
+
+test("the socket of OpenAI's SDK has turns", async () => {
   const client = new OpenAI({ baseURL: `${sandbox.url}/v1`, apiKey: 'sk-sandbox-test' });
   const socket = new ResponsesWS(client, undefined as never);
   onTestFinished(() => socket.close());

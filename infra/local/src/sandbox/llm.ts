@@ -1,11 +1,18 @@
 import { once } from 'node:events';
-import { serve, upgradeWebSocket, type WebSocketServerLike } from '@hono/node-server';
+import {
+  type Http2Bindings,
+  type HttpBindings,
+  serve,
+  upgradeWebSocket,
+  type WebSocketServerLike,
+} from '@hono/node-server';
 import { type Context, Hono, type Next } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import { WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { chatCompletions, embeddings, openaiError, openaiModels } from './openai.ts';
 import { RealtimeSession } from './realtime.ts';
+import { answerRefusedUpgrade } from './refused-upgrade.ts';
 import {
   Content,
   composeReply,
@@ -18,6 +25,7 @@ import {
   type SandboxRefusal,
   type SandboxReply,
   textOf,
+  tooLong,
 } from './reply.ts';
 import { responses } from './responses.ts';
 import { responsesSocket } from './responses-socket.ts';
@@ -44,7 +52,9 @@ export async function startSandboxLlm({ host = '127.0.0.1', port = 0 } = {}): Pr
   const sockets = new WebSocketServer({ noServer: true });
   // The class of `ws` does not fit the type where optional properties are exact.
   const websocket = { server: sockets as WebSocketServerLike };
-  const server = serve({ fetch: app.fetch, hostname: host, port, websocket });
+  const fetch = async (request: Request, env: HttpBindings | Http2Bindings) =>
+    answerRefusedUpgrade(await app.fetch(request, env), env);
+  const server = serve({ fetch, hostname: host, port, websocket });
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the sandbox listens on no port');
@@ -70,6 +80,7 @@ const STATUS = {
   unknown_path: 404,
   overloaded: 503,
   unknown_response: 400,
+  too_long: 400,
 } as const;
 
 type Endpoint = (body: unknown, id: string) => SandboxAnswer;
@@ -185,6 +196,8 @@ const messages = endpoint(
   Conversation.extend({ max_tokens: z.int().min(1), stream: z.boolean().nullish() }),
   (body, id) => {
     const reply = composeReply(textsOf(body), body.max_tokens);
+    const long = tooLong(reply.inputTokens, 'messages');
+    if (long) return long;
     const message = { id: `msg_${id}`, type: 'message', role: 'assistant', model: body.model };
     if (body.stream) return { events: messageEvents(message, reply) };
     const content = [{ type: 'text', text: reply.text, citations: null }];
@@ -216,6 +229,7 @@ function anthropicError({ refused, message }: SandboxRefusal, id: string): objec
     unknown_path: 'not_found_error',
     overloaded: 'overloaded_error',
     unknown_response: 'not_found_error',
+    too_long: 'invalid_request_error',
   }[refused];
   return { type: 'error', error: { type, message }, request_id: `req_${id}` };
 }

@@ -10,6 +10,7 @@ import {
   type SandboxRefusal,
   type SandboxReply,
   textOf,
+  tooLong,
   unixSeconds,
 } from './reply.ts';
 
@@ -28,6 +29,8 @@ export const chatCompletions = endpoint(
   (body, id) => {
     const texts = body.messages.map(({ content }) => textOf(content));
     const reply = composeReply(texts, body.max_completion_tokens ?? body.max_tokens);
+    const long = tooLong(reply.inputTokens, 'messages');
+    if (long) return long;
     const head = { id: `chatcmpl-${id}`, created: unixSeconds(), model: body.model };
     if (body.stream) return { events: chatChunks(head, reply, body.stream_options?.include_usage === true) };
     const message = { role: 'assistant', content: reply.text, refusal: null };
@@ -52,6 +55,8 @@ export const embeddings = endpoint(
       return { object: 'embedding', index, embedding };
     });
     const tokens = countTokens(texts);
+    const long = tooLong(tokens, 'input');
+    if (long) return long;
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
     return { json: { object: 'list', data, model: body.model, usage } };
   },
@@ -69,6 +74,7 @@ export function openaiError({ refused, message, param }: SandboxRefusal): object
     unauthenticated: 'invalid_api_key',
     unknown_model: 'model_not_found',
     unknown_response: 'previous_response_not_found',
+    too_long: 'context_length_exceeded',
     invalid: null,
     unknown_path: null,
     overloaded: null,

@@ -68,6 +68,13 @@ export function countTokens(texts: string[]): number {
   return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN), 0);
 }
 
+/** Refuses an input that the window of a model has no room for (`context_length_exceeded`, as in github.com/bytedance/deer-flow/issues/310, read on 2026-11-30). */
+export function tooLong(inputTokens: number, param: string): SandboxRefusal | undefined {
+  if (inputTokens <= SANDBOX_WINDOW) return undefined;
+  const message = `The models of the sandbox read at most ${SANDBOX_WINDOW} tokens, and this input has ${inputTokens}: shorten it`;
+  return { refused: 'too_long', message, param };
+}
+
 /** One string a message, its text parts joined. */
 export function textOf(content: z.infer<typeof Content>): string {
   if (content == null) return '';
@@ -98,6 +105,7 @@ export type SandboxRefusal = {
     | 'unknown_model'
     | 'unknown_path'
     | 'unknown_response'
+    | 'too_long'
     | 'overloaded';
   message: string;
   param?: string;

@@ -8,6 +8,7 @@ import {
   type SandboxRefusal,
   type SandboxReply,
   textOf,
+  tooLong,
   unixSeconds,
 } from './reply.ts';
 
@@ -27,6 +28,8 @@ export function responses(): (body: unknown, id: string) => SandboxAnswer {
       body.max_output_tokens,
     );
     const reply = { ...own, inputTokens: before + own.inputTokens };
+    const long = tooLong(reply.inputTokens, 'input');
+    if (long) return long;
     const response = {
       id: `resp_${id}`,
       object: 'response',
