@@ -89,7 +89,7 @@ test.each([
   [
     ['model-1'],
     '{"model":"model-2","messages":[]}',
-    'model: is not allowed. This URL allows the model model-1.',
+    'model: model-2 is not allowed. This URL allows the model model-1.',
   ],
   [['a', 'b'], '{"messages":[]}', 'model: is not named. This URL allows the models a, b.'],
 ])('a call of a model other than %j gets an error with one meaning', async (models, body, message) => {

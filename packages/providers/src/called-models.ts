@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { briefly } from '@presign/schema';
 import { applyConfig } from './config/apply-config.ts';
 import { compileConfig } from './config/compile-config.ts';
 import { costsNothing, dialectOf } from './dialect-of.ts';
@@ -46,8 +47,11 @@ export function strayModel(
   }
   const place = dialect.modelInPath;
   const model = place ? segmentModel(place, path) : body.model;
-  if (!isOne(model))
-    return { param: 'model', reason: model === undefined ? 'is not named' : 'is not allowed' };
+  if (model === undefined) return { param: 'model', reason: 'is not named' };
+  if (!isOne(model)) {
+    const name = typeof model === 'string' ? `${briefly(model)} ` : '';
+    return { param: 'model', reason: `${name}is not allowed` };
+  }
   if (place && typeof model === 'string') {
     const repeats = [undefined, model, resourceName(place.collections, model)];
     if (
