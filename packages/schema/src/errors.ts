@@ -184,9 +184,13 @@ export const ERRORS = {
   cost_held: [
     429,
     'rate_limit_error',
-    'Calls under way hold the rest of the spend limit. Try again when they have ended.',
+    'Calls under way hold too much of the spend limit. Try again when they have ended.',
   ],
-  tokens_held: [429, 'rate_limit_error', 'Calls under way hold the rest of the tokens. Try again later.'],
+  tokens_held: [
+    429,
+    'rate_limit_error',
+    'Calls under way hold too many of the tokens that are left. Try again later.',
+  ],
   internal_error: [
     500,
     'api_error',
@@ -305,7 +309,7 @@ function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusa
     return `This URL allows ${count(limit, 'call')} at once (concurrent_calls), and they are under way. Try again when one has ended.`;
   }
   if (code === 'cost_held' && typeof remaining === 'number') {
-    return `Calls under way hold the rest of the spend limit, ${microdollars(remaining)}. Try again when they have ended.`;
+    return `Calls under way hold too much of the ${microdollars(remaining)} that are left of the spend limit. Try again when they have ended.`;
   }
   return undefined;
 }

@@ -62,11 +62,11 @@ describe('the error message', () => {
     ],
     [
       { code: 'cost_held', details: { ...url, limit: 50, remaining: 30 } },
-      'Calls under way hold the rest of the spend limit, 30 microdollars ($0.00003). Try again when they have ended.',
+      'Calls under way hold too much of the 30 microdollars ($0.00003) that are left of the spend limit. Try again when they have ended.',
     ],
     [
       { code: 'cost_held', details: { limit_of: 'virtual_key' } },
-      'Calls under way hold the rest of the spend limit. Try again when they have ended.',
+      'Calls under way hold too much of the spend limit. Try again when they have ended.',
     ],
     [{ code: 'not_found', details: { ...url, limit: 1 } }, ERRORS.not_found[2]],
     [{ code: 'uses_exhausted', message: 'Its own.', details: { limit: 1 } }, 'Its own.'],
