@@ -26,6 +26,7 @@ export function match(
   }
   const hasSlashedIds = slashedIdsOf(grant.provider);
   const odd = checkCallPath(rawPath, hasSlashedIds);
+  if (rawPath === '') return { refusal: pathRefusal(grant, 'an address without a path') };
   if (odd !== undefined) return { refusal: { code: 'path_not_allowed', message: `The path ${odd}.` } };
   const path = withModel(grant, rawPath);
   // Some model names make an invalid path, so the path is checked again with the model in it.

@@ -25,10 +25,9 @@ const UNREAD_MOST = 32;
 const UNREAD_BYTES = 4 * 1024;
 
 /**
- * Shows a page why its handshake was refused, because browser scripts see neither the status nor the body of an HTTP answer. The socket is
- * accepted, gets the error event, and is closed. It draws on the quota of its URL.
- * @returns false if the refusal is sent over HTTP: the request is not from a page, the path has no socket, the URL has used up its quota,
- * or too many others are open
+ * Tells a page why its handshake was refused: scripts of a browser see neither the status nor the body of an answer. The socket is accepted,
+ * gets the error event, and is closed. It draws on the quota of its URL.
+ * @returns false where it is answered by HTTP: no page asks, the URL has spent its quota, or too many others are open
  */
 export function tellPage(
   deps: Pick<LlmDeps, 'readQuota' | 'sockets'>,
@@ -36,9 +35,7 @@ export function tellPage(
   refusal: Refusal,
 ): boolean {
   const { readQuota, sockets } = deps;
-  const protocol = socketOf(grant.provider, path);
-  const isOfPage = incoming.headers.origin !== undefined && protocol !== undefined;
-  if (!isOfPage || socket.destroyed || readQuota.waitMs(grant) > 0) return false;
+  if (incoming.headers.origin === undefined || socket.destroyed || readQuota.waitMs(grant) > 0) return false;
   const leave = sockets.enterRefused(grant.id);
   if (!leave) return false;
   takeUnsent(readQuota, grant);
@@ -60,11 +57,15 @@ export function tellPage(
   };
   for (const kind of ['message', 'ping', 'pong'] as const) holder.on(kind, count);
   holder.on('error', () => {}).once('close', leave);
-  const write = protocol === 'realtime' ? realtimeError : responsesDialect.errorEvent;
+  const write = isRealtime(grant, path) ? realtimeError : responsesDialect.errorEvent;
   holder.send(write(refusal, requestId, ''));
   closeWith(holder, codeFor(refusal), refusal.code);
   return true;
 }
+
+/** The path may be one that the URL does not allow. Then the page speaks the protocol of the URL's own, or none. */
+const isRealtime = ({ provider, paths }: LlmGrant, path: string): boolean =>
+  [path, ...paths].map((each) => socketOf(provider, each)).find((each) => each !== undefined) === 'realtime';
 
 /** 1013 (https://www.iana.org/assignments/websocket): the same handshake may pass later. */
 const codeFor = (refusal: Refusal): number =>
