@@ -12,21 +12,14 @@ import {
   type Unbounded,
   worksByItself,
 } from '@presign/providers';
-import {
-  briefly,
-  errorBody,
-  isJsonObject,
-  type JsonObject,
-  type Refusal,
-  readJson,
-  scanJson,
-} from '@presign/schema';
+import { briefly, isJsonObject, type JsonObject, type Refusal, readJson, scanJson } from '@presign/schema';
 import type { CallRules } from '../../grant/call-rules.ts';
 import { tooLarge } from '../../http/body.ts';
 import { namesJudge } from '../../json/names.ts';
 import { ambiguous } from '../../llm/body.ts';
 import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
 import { NO_JSON, NO_OBJECT } from './end.ts';
+import { errorOf } from './error.ts';
 import { lookFor, MOST, newId, readEvent, textAt } from './event.ts';
 import { isFreeEvent, isSound, problemOf } from './realtime-events.ts';
 
@@ -254,16 +247,7 @@ export class RealtimeDialect implements SocketDialect {
 
 /** The error event of a refusal, as the API writes its own (`openai` 7.59, RealtimeErrorEvent). */
 export function realtimeError(refusal: Refusal, requestId: string, label: string): string {
-  const { code, message, type, param } = errorBody(refusal, requestId).error;
-  const error = {
-    ...refusal.details,
-    type,
-    code,
-    message: `${code}: ${message}`,
-    param,
-    event_id: label || null,
-    request_id: requestId,
-  };
+  const error = { ...errorOf(refusal, requestId), event_id: label || null };
   return JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error });
 }
 

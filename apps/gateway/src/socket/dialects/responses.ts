@@ -1,10 +1,11 @@
 import { SOCKET_FIELDS } from '@presign/providers';
 import type { JsonObject, Refusal } from '@presign/schema';
-import { errorBody, errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
+import { errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
 import { NameTree, namesJudge } from '../../json/names.ts';
 import { ambiguous } from '../../llm/body.ts';
 import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
 import { NO_JSON, NO_OBJECT } from './end.ts';
+import { errorOf } from './error.ts';
 import { lookFor, MOST, readEvent, textAt } from './event.ts';
 
 /**
@@ -112,15 +113,7 @@ function joinObjects(first: Buffer, second: Buffer): Buffer {
 
 /** The error event of a refusal, as the API writes its own (`openai` 7.59, ResponseWsError). */
 function errorEvent(refusal: Refusal, requestId: string, lane: string): string {
-  const { code, message, type, param } = errorBody(refusal, requestId).error;
-  const error = {
-    ...refusal.details,
-    code,
-    message: `${code}: ${message}`,
-    type,
-    param,
-    request_id: requestId,
-  };
+  const error = errorOf(refusal, requestId);
   const stream = lane === '' ? {} : { stream_id: lane };
   return JSON.stringify({ type: 'error', status: errorStatus(refusal), error, ...stream });
 }
