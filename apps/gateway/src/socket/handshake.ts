@@ -322,15 +322,17 @@ function answerOf(
   requestId: string,
 ): Response {
   const isCoded = headers['content-encoding'] !== undefined;
-  const answer = new Response(isCoded ? NOT_SHOWN : secrets.mask(body), {
-    status: status < 400 ? 502 : status,
-  });
+  const answered = new Headers();
   for (const line of passed(headers, grant)) {
     const at = line.indexOf(': ');
     const name = line.slice(0, at);
     if (name !== 'content-length' && name !== 'content-encoding')
-      answer.headers.append(name, secrets.hide(line.slice(at + 2)));
+      answered.append(name, secrets.hide(line.slice(at + 2)));
   }
-  answer.headers.set('x-presign-request-id', requestId);
-  return answer;
+  answered.set('x-presign-request-id', requestId);
+  // Without headers of its own the answer would begin with a content type, next to which the provider's would be a second one.
+  return new Response(isCoded ? NOT_SHOWN : secrets.mask(body), {
+    status: status < 400 ? 502 : status,
+    headers: answered,
+  });
 }
