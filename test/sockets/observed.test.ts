@@ -105,7 +105,32 @@ async function expectGrowth(before: Scraped, expected: Record<string, number>): 
 const calls = (kind: string, provider: string, outcome: string) =>
   `presign_calls_total{kind="${kind}",provider="${provider}",outcome="${outcome}"}`;
 
+const changed = (method: string, path: string, body: object = {}) =>
+  fetch(`${stack.issuerUrl}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+type Issued = Awaited<ReturnType<typeof issue>>;
+/** The code and the cause with which a socket closes: the fields of its URL, and what ends it. */
+const CLOSES: readonly [number, string, object, (issued: Issued, protocol: Protocol) => unknown][] = [
+  [4401, 'token_expired', { expires_in: 5 }, () => {}],
+  [4403, 'grant_revoked', {}, ({ grant_id }) => changed('DELETE', `/v1/grants/${grant_id}`)],
+  [4001, 'provider', {}, (_issued, protocol) => provider.sockets(protocol).at(-1)?.socket.close(4001)],
+  [1006, 'provider', {}, (_issued, protocol) => provider.sockets(protocol).at(-1)?.socket.terminate()],
+];
+
 describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
+  test.each(CLOSES)('that closes with %i by %s says so in its line', async (code, cause, more, end) => {
+    const issued = await issue(protocol, more);
+    const holder = await open(protocol, issued.url);
+    await end(issued, protocol);
+    await holder.closed;
+    const { own } = await linesOf(idOf(holder));
+    expect(own).toMatchObject({ kind: 'socket', turns: 0, close_code: code, close_cause: cause });
+  });
+
   const { ask, name, model, cost } = protocol;
   const { provider: id } = ask;
   const operation = OPERATIONS[name];
@@ -118,7 +143,8 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
     const connection = idOf(holder);
     const { own, turns } = await linesOf(connection);
     const of = { level: 30, session: session_id, grant: grant_id, provider: id };
-    expect(own).toMatchObject({ ...of, kind: 'socket', method: 'GET', status: 101, turns: 2 });
+    const socket = { kind: 'socket', method: 'GET', status: 101, turns: 2 };
+    expect(own).toMatchObject({ ...of, ...socket, close_code: 1000, close_cause: 'holder' });
     for (const field of ['connection', 'turn', 'ended', 'cost', 'hold', 'code'])
       expect(own).not.toHaveProperty(field);
     expect(turns).toHaveLength(2);

@@ -77,6 +77,8 @@ export class CallReport implements UpstreamTimes {
   turn: number | undefined = undefined;
   /** How many turns a socket had. */
   turns: number | undefined = undefined;
+  /** How a socket closed. */
+  closed: { readonly code: number; readonly cause: string } | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
   end: CallEnd | undefined = undefined;
   /** Its spans, once it is sent to the upstream and if it is traced. */
@@ -222,6 +224,8 @@ function lineOf(
     connection: call.connection,
     turn: call.turn,
     turns: call.turns,
+    close_code: call.closed?.code,
+    close_cause: call.closed?.cause,
     status,
     upstream_status: end?.upstreamStatus === status ? undefined : end?.upstreamStatus,
     code: end?.code ?? refusal?.code,

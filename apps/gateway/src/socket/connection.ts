@@ -4,9 +4,10 @@ import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
 import type { Accepted } from './accepted.ts';
+import { type Closed, closedBy } from './closed.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import type { Create, Heard, Unasked } from './dialects/dialect.ts';
-import { BINARY, closeCodeOf, type End, STOPPING, tooMany, tooOld, UNKNOWN_ERROR } from './dialects/end.ts';
+import { BINARY, closeCodeOf, type End, endAfter, STOP, tooMany, tooOld, UNCLEAR } from './dialects/end.ts';
 import { isOfResponse } from './dialects/event.ts';
 import { Endings } from './endings.ts';
 import { Flow, type Taker } from './flow.ts';
@@ -14,7 +15,7 @@ import { closeWith } from './framing.ts';
 import { noteHeard } from './note-heard.ts';
 import { reportRefused } from './report-refused.ts';
 import { STRAY, Strays } from './strays.ts';
-import { beginTurn, chargeUnasked, KEY_ROTATED, type SocketOf, type Turn } from './turn.ts';
+import { beginTurn, chargeUnasked, type SocketOf, type Turn } from './turn.ts';
 
 type Why = Extract<Sent, { is: 'broken' }>['why'];
 
@@ -38,7 +39,10 @@ export class Connection implements Taker {
   #inOrder: Promise<unknown> = NOW;
   /** Events and turns that have not started yet. */
   #inLine = 0;
-  #count = 0;
+  /** How many turns were begun. */
+  turns = 0;
+  /** How it closed. */
+  closed: Closed | undefined;
   #closedSides = 0;
   #end: End | undefined;
   #holderLeft = false;
@@ -64,11 +68,6 @@ export class Connection implements Taker {
     if (deps.closing.aborted) this.stop();
   }
 
-  /** The number of started turns. */
-  get turns(): number {
-    return this.#count;
-  }
-
   beat(): void {
     this.#flow.beat();
   }
@@ -76,7 +75,7 @@ export class Connection implements Taker {
   /** Ends it at once. Its turns are charged their hold. */
   cut(why: Why): void {
     if (this.#isOver) return;
-    const refusal = endRefusal({ is: 'unanswered', why }) ?? STOPPING;
+    const refusal = endRefusal({ is: 'unanswered', why }) ?? STOP.refusal;
     const end = { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
     this.#end = why === 'failure' ? (this.#end ?? end) : end;
     const running = this.#running();
@@ -94,7 +93,7 @@ export class Connection implements Taker {
 
   /** Ends it as soon as no turn runs, because the gateway stops. */
   stop(): void {
-    this.endWith({ code: 1001, refusal: STOPPING });
+    this.endWith(STOP);
   }
 
   refuse(refusal: Refusal, frame: Buffer): void {
@@ -133,7 +132,8 @@ export class Connection implements Taker {
     this.#deadlines.opened();
   }
 
-  #sideClosed(): void {
+  #sideClosed(side: 'holder' | 'provider', code: number): void {
+    this.closed ??= closedBy(side, code, this.#end);
     if (++this.#closedSides === 2) void this.#finish().finally(this.#resolveOver);
   }
 
@@ -199,9 +199,9 @@ export class Connection implements Taker {
   async #begin(create: Create, frameBytes: number): Promise<void> {
     const early = this.#earlyRefusal(create.lane);
     if (early) return this.#refuseUnread(early, create.label);
-    const begun = await beginTurn(this.#deps, this.#of, this.#count + 1, create, frameBytes);
+    const begun = await beginTurn(this.#deps, this.#of, this.turns + 1, create, frameBytes);
     if ('refusal' in begun) return this.#refused(begun.refusal, begun.requestId, create.label);
-    this.#count++;
+    this.turns++;
     const { turn } = begun;
     const isOpen = this.#own.upstream.readyState === WebSocket.OPEN && !this.#holderLeft;
     if (!isOpen || this.#end) {
@@ -229,8 +229,8 @@ export class Connection implements Taker {
 
   #refused(refusal: Refusal, requestId: string, label: string): void {
     this.#say(refusal, requestId, label);
-    const code = refusal === KEY_ROTATED ? 1001 : closeCodeOf(refusal);
-    if (code !== undefined) this.endWith({ code, refusal });
+    const end = endAfter(refusal);
+    if (end) this.endWith(end);
   }
 
   #say(refusal: Refusal, requestId: string, label: string): void {
@@ -253,7 +253,7 @@ export class Connection implements Taker {
     }
     // Its bill is unknown, so nothing more is sent.
     if (heard.is === 'failed') {
-      this.#end ??= UNKNOWN_ERROR;
+      this.#end ??= UNCLEAR;
       this.#strays.turnOver(ending.turn);
     }
     this.#track(
@@ -277,7 +277,7 @@ export class Connection implements Taker {
   /** Stops an API that starts work without admission. */
   #stopLawless(why: string, unasked?: Unasked): void {
     if (unasked && !this.#strays.isNew(unasked)) return;
-    if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.#count, this.#own.dialect));
+    if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.turns, this.#own.dialect));
     const { id, provider } = this.#of.grant;
     const of = { connection: this.#own.requestId, grant: id, provider: provider.id };
     this.#deps.log.error({ ...of, why }, 'a socket was cut');
@@ -287,7 +287,7 @@ export class Connection implements Taker {
 
   /** An error that is about no one turn leaves it open what is billed, and so does a turn that takes too long. */
   #breakAll(turns = this.#running(), why: Why = 'failure'): void {
-    if (turns.length > 0) this.#end ??= UNKNOWN_ERROR;
+    if (turns.length > 0) this.#end ??= UNCLEAR;
     for (const turn of turns) this.#track(this.#break(turn, why).then(() => this.#closeIfIdle()));
   }
 
@@ -316,12 +316,12 @@ export class Connection implements Taker {
     this.#deadlines.left();
     this.#flow.drop();
     if (this.#turns.size === 0) closeWith(this.#own.upstream, code);
-    this.#sideClosed();
+    this.#sideClosed('holder', code);
   }
 
   async #upstreamClosed(code: number, reason: Buffer): Promise<void> {
     for (const turn of this.#running()) this.#track(this.#break(turn, 'failure'));
-    this.#sideClosed();
+    this.#sideClosed('provider', code);
     await this.#endings.over();
     if (this.#end) return this.#close();
     const text = this.#own.secrets.mask(reason).toString();

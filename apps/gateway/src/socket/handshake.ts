@@ -158,6 +158,7 @@ function keep(
     // The time of an open socket counts as its holder's time, like the time of a body.
     report.bodyMs = performance.now() - openedAt;
     report.turns = connection.turns;
+    report.closed = connection.closed;
     deps.report(report, undefined, 101);
   });
   deps.underWay.track(over);

@@ -28,7 +28,7 @@ import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
 import type { Create, Running, SocketDialect } from './dialects/dialect.ts';
-import { NO_JSON } from './dialects/end.ts';
+import { KEY_ROTATED, NO_JSON } from './dialects/end.ts';
 import { isOfResponse, isReadable } from './dialects/event.ts';
 
 /** The socket that turns are on. */
@@ -153,13 +153,6 @@ async function giveUp(turn: Turn, refusal: Refusal): Promise<{ readonly refusal:
   await turn.unsent(refusal);
   return { refusal };
 }
-
-/** A socket keeps the key that it was opened with. */
-export const KEY_ROTATED: Refusal = {
-  code: 'overloaded',
-  message: "The provider's key of this URL was rotated. Open another socket.",
-  retryAfterSeconds: 1,
-};
 
 type Ready = { readonly planned: Planned; readonly policy: Policy };
 

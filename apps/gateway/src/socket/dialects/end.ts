@@ -6,6 +6,8 @@ export type End = {
   readonly refusal: Refusal;
   /** The holder gets the refusal before the close. */
   readonly isStated?: boolean;
+  /** For the log, where the refusal has the code of others. */
+  readonly cause?: string;
 };
 
 const CODES: Partial<Record<Refusal['code'], number>> = {
@@ -22,17 +24,35 @@ const CODES: Partial<Record<Refusal['code'], number>> = {
 export const closeCodeOf = ({ code }: Refusal): number | undefined => CODES[code];
 
 /** The refusals of a connection, whatever its protocol. */
-export const STOPPING: Refusal = {
+const STOPPING: Refusal = {
   code: 'overloaded',
   message: 'This gateway is stopping. Open another socket.',
   retryAfterSeconds: 1,
 };
+export const STOP: End = { code: 1001, refusal: STOPPING, cause: 'gateway_stopping' };
+/** A socket keeps the key that it was opened with. */
+export const KEY_ROTATED: Refusal = {
+  code: 'overloaded',
+  message: "The provider's key of this URL was rotated. Open another socket.",
+  retryAfterSeconds: 1,
+};
+/** How a socket ends after a refusal. Undefined: it stays open. */
+export function endAfter(refusal: Refusal): End | undefined {
+  if (refusal === KEY_ROTATED) return { code: 1001, refusal, cause: 'key_rotated' };
+  const code = closeCodeOf(refusal);
+  return code === undefined ? undefined : { code, refusal };
+}
 /** How a socket ends that has been open for so long. */
 export const tooOld = (ms: number): End => {
   const seconds = ms / 1000;
   const time = seconds === 1 ? '1 second' : `${seconds} seconds`;
   const message = `This socket has been open for ${time}. Open another one.`;
-  return { code: 1001, refusal: { code: 'overloaded', message, retryAfterSeconds: 1 }, isStated: true };
+  return {
+    code: 1001,
+    refusal: { code: 'overloaded', message, retryAfterSeconds: 1 },
+    isStated: true,
+    cause: 'time_over',
+  };
 };
 export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
 /** The most running turns of one socket. */
@@ -43,7 +63,7 @@ const MANY_TURNS: Refusal = {
 };
 /** Refuses a further turn of a socket that has so many under way. */
 export const tooMany = (turns: number): Refusal | undefined => (turns >= MOST_TURNS ? MANY_TURNS : undefined);
-export const UNKNOWN_ERROR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
+export const UNCLEAR: End = { code: 1011, refusal: { code: 'upstream_unreachable' } };
 export const NO_JSON: Refusal = {
   code: 'invalid_json',
   message: 'The event is no JSON. Send a JSON object in UTF-8.',
