@@ -156,7 +156,7 @@ export class Connection implements Taker {
     const taking = (this.#ready ?? NOW)
       .then(() => this.#oneByOne(() => this.#takeNext(frame, isBinary)))
       .catch((error: Error) => this.#failedHere(error));
-    // A gateway that stops waits for an admission.
+    // A stopping gateway waits for a running admission.
     this.#deps.underWay.track(taking);
     return taking;
   }

@@ -1,6 +1,7 @@
 /**
- * - `old`: the time of a socket is over. `timeout`: that of the turn which has run for the longest is. `expired`: its URL has expired.
- * - `unset`: the upstream has not set its session. `left`: the turn under way of a holder who has left takes too long.
+ * - `old`: the time of a socket is over. `timeout`: that of its oldest running turn is. `expired`: its URL has expired.
+ * - `unset`: the upstream has not set its session. `left`: the holder has disconnected, and its running turn
+ *   takes too long.
  */
 export type Deadline = 'old' | 'timeout' | 'left' | 'expired' | 'unset';
 
@@ -14,7 +15,7 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 /** The socket whose ends they are. */
 type Owner = {
   readonly passed: (which: Deadline) => void;
-  /** `performance.now()` when the turn began which has run for the longest. Undefined: none runs. */
+  /** `performance.now()` when its oldest running turn began. Undefined: none runs. */
   readonly longestSince: () => number | undefined;
 };
 
@@ -30,7 +31,7 @@ export class Deadlines {
   #expiresAtMs: number;
   #isOpening: boolean;
   #isExpired = false;
-  /** No turn begins any more, so each of those under way ends later than this. */
+  /** No turn begins any more, so the oldest running turn ends first. */
   #isOld = false;
   #timer: NodeJS.Timeout | undefined;
 

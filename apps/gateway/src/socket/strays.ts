@@ -3,7 +3,7 @@ import { MOST_TURNS } from './dialects/end.ts';
 
 export const STRAY = 'a response ended that is no turn of its socket';
 
-/** The responses of one socket that no turn under way began. */
+/** The responses of one socket that no running turn started. */
 export class Strays {
   #unheard: Set<unknown> | undefined;
   #known: Set<unknown> | undefined;
