@@ -6,7 +6,7 @@ import { bodyToSend } from '../src/http/body.ts';
 const KB = 1_024;
 const bytesOf = (size: number, seed: number) => Buffer.alloc(size, `${seed}, a body of several pieces; `);
 
-/** What is written of a body, and how often the end of its memory is told. */
+/** The bytes that a body writes, and the number of times that the end of its memory is reported. */
 async function written(body: Parameters<typeof bodyToSend>[0]) {
   let released = 0;
   const sent = bodyToSend(body, () => {
