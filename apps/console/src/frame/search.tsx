@@ -16,12 +16,15 @@ const isMac = /mac/i.test(navigator.userAgent);
 /** A button that opens the search for pages, customers, models, keys, budgets and ids. Ctrl+K and ⌘K open it too. */
 export function Search({ pages }: { pages: readonly Page[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [isOpen, setOpen] = useState(false);
+  /** How often it was opened since it was last seen closed: each time with an empty field. */
+  const [opened, setOpened] = useState(0);
   const open = () => {
     if (dialog.current?.open) return;
-    setOpen(true);
+    setOpened((before) => before + 1);
     dialog.current?.showModal();
   };
+  // The event comes after the dialog has closed, which may be open again by then.
+  const onClose = () => void (dialog.current?.open || setOpened(0));
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;
@@ -36,8 +39,8 @@ export function Search({ pages }: { pages: readonly Page[] }) {
       <button type="button" class="search" onClick={open} aria-keyshortcuts={isMac ? 'Meta+K' : 'Control+K'}>
         Search <span class="keys">{isMac ? '⌘K' : 'Ctrl K'}</span>
       </button>
-      <dialog ref={dialog} class="finder" aria-label="Search" onClose={() => setOpen(false)}>
-        {isOpen && <Finder pages={pages} leave={() => dialog.current?.close()} />}
+      <dialog ref={dialog} class="finder" aria-label="Search" onClose={onClose}>
+        {opened > 0 && <Finder key={opened} pages={pages} leave={() => dialog.current?.close()} />}
       </dialog>
     </>
   );

@@ -47,12 +47,15 @@ export function Action<Answer>({
   const shownOf = (answer: Answer): ComponentChildren => (isPending(answer) ? PENDING : show?.(answer));
   const { change, send, reload } = useChange(dialog, opened?.run, shownOf);
   const open = () => {
+    if (change.isSuccess) void reload();
     change.reset();
     setOpened({ run, children, title });
     onOpen?.(true);
     dialog.current?.showModal();
   };
   const onClose = () => {
+    // The event comes after the dialog has closed, which may be open again by then.
+    if (dialog.current?.open) return;
     setOpened(undefined);
     onOpen?.(false);
     if (change.isSuccess) void reload();
