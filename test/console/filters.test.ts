@@ -111,6 +111,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await page.keyboard.type('zz/top 100%');
     await page.getByRole('option', { name: 'zz/top 100% customer, as typed' }).waitFor();
     expect(await page.getByText('Nothing found.').count()).toBe(0);
+    await eventually(async () => (await page.getByText('Searching…').count()) === 0);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'zz/top 100%' }).waitFor();
     await eventually(async () => /This month\n\$0\.00\nForecast\n\$0\.00/.test(await texts()));
@@ -240,5 +241,53 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await dialog.waitFor({ state: 'hidden' });
     await page.getByRole('row').filter({ hasText: 'Of an API key' }).getByText('API key Same').waitFor();
     expect(ui.problems).toEqual([]);
+  });
+
+  const finder = () => ui.page.getByRole('dialog', { name: 'Search' });
+  const openFinder = async () => {
+    await ui.page.keyboard.press('Control+K');
+    await eventually(async () => (await ui.page.evaluate('document.activeElement.role')) === 'combobox');
+  };
+
+  test('Enter opens no customer as typed while the search may still find one', async () => {
+    const { page } = ui;
+    await go('requests');
+    const release = await hold(/\/v1\/search\?/);
+    await openFinder();
+    await page.keyboard.type('grac');
+    await finder().getByText('Searching…').waitFor();
+    await page.keyboard.press('Enter');
+    expect(await finder().isVisible()).toBe(true);
+    expect(page.url()).toContain('#/requests');
+    await release();
+    await page.getByRole('option', { name: 'grace customer' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'grace', exact: true }).waitFor();
+  });
+
+  test('the search says if there may be more names, and gives up a text that is typed no more', async () => {
+    const { page } = ui;
+    await page.route(/\/v1\/search\?.*contains=qq1/, (route) =>
+      route.fulfill({ json: { data: [], complete: false } }),
+    );
+    await page.route(/\/v1\/search\?.*contains=qq2/, (route) =>
+      route.fulfill({ status: 400, json: { error: { code: 'invalid_request', message: 'Refused.' } } }),
+    );
+    await go('requests');
+    await openFinder();
+    const field = finder().getByRole('combobox');
+    await field.fill('qq1');
+    await finder().getByText('There may be more: type the beginning of the name.').waitFor();
+    await field.fill('qq2');
+    await finder().getByText('Not all names were searched.').waitFor();
+    const { promise, resolve } = deferred();
+    await page.route(/\/v1\/search\?.*contains=qq3/, () => promise);
+    const [asked, given] = [page.waitForRequest(/contains=qq3/), page.waitForEvent('requestfailed')];
+    await field.fill('qq3');
+    await asked;
+    await field.fill('qq4');
+    expect((await given).url()).toContain('contains=qq3');
+    resolve();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 });

@@ -58,7 +58,10 @@ export const useValues = (by: Dimension, enabled = true) =>
 /** How long after the last key press a search starts. */
 const TYPED_MS = 200;
 
-/** Users and sessions whose names contain a text, in any case. Until the answer arrives, the matches in the previous answer. */
+/**
+ * Users and sessions whose names contain a text, in any case. Until the answer arrives, the matches in the previous answer.
+ * `isWhole`: there are no others.
+ */
 export function useFound(text: string, enabled: boolean, kind?: Input<'search'>['kind']) {
   const [contains, setContains] = useState(text);
   useEffect(() => {
@@ -66,20 +69,20 @@ export function useFound(text: string, enabled: boolean, kind?: Input<'search'>[
     return () => clearTimeout(timer);
   }, [text]);
   const isAsked = enabled && contains !== '';
-  const { data, isFetching } = useQuery({
+  const { data, error, isPending, isPlaceholderData } = useQuery({
     queryKey: ['search', kind, contains],
     enabled: isAsked,
     staleTime: REPORT_MS,
     placeholderData: keepPreviousData,
-    queryFn: () => presign.search({ contains, ...(kind && { kind }) }),
+    queryFn: ({ signal }) => presign.search({ contains, ...(kind && { kind }) }, { signal }),
   });
   const fits = text.toLowerCase();
+  const isShown = enabled && text !== '';
   return {
-    found:
-      enabled && text !== ''
-        ? (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(fits))
-        : [],
-    isWaiting: enabled && text !== '' && (text !== contains || isFetching),
+    found: isShown ? (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(fits)) : [],
+    isWaiting: isShown && (text !== contains || isPending || isPlaceholderData),
+    isWhole: !isShown || data?.complete !== false,
+    error: isShown ? error : null,
   };
 }
 

@@ -53,7 +53,7 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
   const list = useId();
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
-  const { found, isWaiting } = useAll(text.trim(), pages);
+  const { found, isWaiting, note } = useAll(text.trim(), pages);
   // The choice is kept when names arrive while the user chooses.
   const chosen = Math.max(
     0,
@@ -67,8 +67,10 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
   const onKeyDown = (event: JSX.TargetedKeyboardEvent<HTMLInputElement>) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) setPicked(found.at((chosen + step) % Math.max(1, found.length))?.href);
-    else if (event.key === 'Enter') go(found[chosen]);
-    else return;
+    // Before the answer, the text as a customer may stand where the one that is meant comes. The arrows choose it at any time.
+    else if (event.key === 'Enter') {
+      if (!isWaiting || picked !== undefined || found[chosen]?.kind !== TYPED) go(found[chosen]);
+    } else return;
     event.preventDefault();
   };
   const type = (value: string) => {
@@ -107,7 +109,7 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
         ))}
       </div>
       <p class="soft" role="status">
-        {isWaiting ? 'Searching…' : found.length === 0 ? 'Nothing found.' : ''}
+        {note}
       </p>
     </>
   );
@@ -116,7 +118,7 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
 function useAll(
   text: string,
   pages: readonly Page[],
-): { readonly found: readonly Found[]; readonly isWaiting: boolean } {
+): { readonly found: readonly Found[]; readonly isWaiting: boolean; readonly note: string } {
   const can = useContext(Rights);
   const isReader = can('read');
   const isId = UUID.test(text);
@@ -124,7 +126,11 @@ function useAll(
   const { data: models = [] } = useValues('model', isReader);
   const { data: names } = useNames(can('admin'), isReader);
   if (isId)
-    return { found: [...idsOf(text.toLowerCase()), ...(isReader ? [typed(text)] : [])], isWaiting: false };
+    return {
+      found: [...idsOf(text.toLowerCase()), ...(isReader ? [typed(text)] : [])],
+      isWaiting: false,
+      note: '',
+    };
   const fits = ({ name }: { readonly name: string }) => name.toLowerCase().includes(text.toLowerCase());
   const named = (
     kind: string,
@@ -151,15 +157,23 @@ function useAll(
     ...named('virtual key', names?.virtual_key, (id) => hrefOf('keys', id)),
   ].slice(0, MOST_FOUND);
   const isKnown = text === '' || customers.some(({ name }) => name === text);
-  return {
-    found: isReader && !isKnown ? [...known, typed(text)] : known,
-    isWaiting: searched.isWaiting,
-  };
+  const found = isReader && !isKnown ? [...known, typed(text)] : known;
+  return { found, isWaiting: searched.isWaiting, note: noteOf(searched, found.length) };
 }
+
+/** What the list does not say by itself. */
+function noteOf({ isWaiting, error, isWhole }: ReturnType<typeof useFound>, found: number): string {
+  if (isWaiting) return 'Searching…';
+  if (error) return 'Not all names were searched.';
+  if (!isWhole) return 'There may be more: type the beginning of the name.';
+  return found === 0 ? 'Nothing found.' : '';
+}
+
+const TYPED = 'customer, as typed';
 
 /** Offers the text itself as a customer name, because the search may not find the customer. */
 const typed = (text: string): Found => ({
-  kind: 'customer, as typed',
+  kind: TYPED,
   name: text,
   href: hrefOf('customers', text),
 });
