@@ -265,7 +265,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await page.getByRole('heading', { level: 1, name: 'grace', exact: true }).waitFor();
   });
 
-  test('the search says if there may be more names, and gives up a text that is typed no more', async () => {
+  test('the search says if there may be more names, or not all were searched', async () => {
     const { page } = ui;
     await page.route(/\/v1\/search\?.*contains=qq1/, (route) =>
       route.fulfill({ json: { data: [], complete: false } }),
@@ -280,14 +280,6 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await finder().getByText('There may be more: type the beginning of the name.').waitFor();
     await field.fill('qq2');
     await finder().getByText('Not all names were searched.').waitFor();
-    const { promise, resolve } = deferred();
-    await page.route(/\/v1\/search\?.*contains=qq3/, () => promise);
-    const [asked, given] = [page.waitForRequest(/contains=qq3/), page.waitForEvent('requestfailed')];
-    await field.fill('qq3');
-    await asked;
-    await field.fill('qq4');
-    expect((await given).url()).toContain('contains=qq3');
-    resolve();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 });

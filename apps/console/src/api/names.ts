@@ -74,7 +74,7 @@ export function useFound(text: string, enabled: boolean, kind?: Input<'search'>[
     enabled: isAsked,
     staleTime: REPORT_MS,
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => presign.search({ contains, ...(kind && { kind }) }, { signal }),
+    queryFn: () => presign.search({ contains, ...(kind && { kind }) }),
   });
   const fits = text.toLowerCase();
   const isShown = enabled && text !== '';
