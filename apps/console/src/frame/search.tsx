@@ -50,6 +50,8 @@ export function Search({ pages }: { pages: readonly Page[] }) {
 function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void }) {
   const [text, setText] = useState('');
   const [picked, setPicked] = useState<string>();
+  /** Enter was pressed while only the typed text was found. It opens the first one of the answer. */
+  const [isEntered, setEntered] = useState(false);
   const list = useId();
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
@@ -64,18 +66,23 @@ function Finder({ pages, leave }: { pages: readonly Page[]; leave: () => void })
     leave();
     location.hash = each.href;
   };
+  useEffect(() => {
+    if (isEntered && !isWaiting) go(found[chosen]);
+  }, [isEntered, isWaiting]);
   const onKeyDown = (event: JSX.TargetedKeyboardEvent<HTMLInputElement>) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) setPicked(found.at((chosen + step) % Math.max(1, found.length))?.href);
-    // Before the answer, the text as a customer may stand where the one that is meant comes. The arrows choose it at any time.
     else if (event.key === 'Enter') {
-      if (!isWaiting || picked !== undefined || found[chosen]?.kind !== TYPED) go(found[chosen]);
+      const mayChange = isWaiting && picked === undefined && found[chosen]?.kind === TYPED;
+      if (mayChange) setEntered(true);
+      else go(found[chosen]);
     } else return;
     event.preventDefault();
   };
   const type = (value: string) => {
     setText(value);
     setPicked(undefined);
+    setEntered(false);
   };
   return (
     <>
