@@ -76,4 +76,31 @@ describe.skipIf(!hasChromium)('with more budgets than one page of their list', (
     expect(await ui.violations()).toEqual([]);
     await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
+
+  test('while some budgets are not loaded, no screen says that there is none', async () => {
+    const { page } = ui;
+    await page.route(/\/v1\/budgets\?/, async (route) => {
+      const { data } = await api.listBudgets({ limit: 100 });
+      const rows = data.map((budget) => ({ ...budget, id: randomUUID(), deleted_at: 1 }));
+      await route.fulfill({ json: { data: rows, next_cursor: 'more' } });
+    });
+    await ui.open('Limits');
+    await page.reload();
+    for (const [screen, none] of [
+      ['Limits', 'No shared budget yet.'],
+      ['Home', 'No limit holds money or is 80 % used.'],
+      ['Issue', 'No budget.'],
+    ] as const) {
+      await ui.open(screen);
+      await page.getByText('None among those read so far.').waitFor();
+      expect(await page.getByText(none, { exact: true }).count(), screen).toBe(0);
+    }
+    await ui.open('Alerts');
+    await page.getByRole('main').getByRole('button', { name: 'Create an alert' }).click();
+    const form = page.getByRole('dialog').filter({ visible: true });
+    await form.getByLabel('Fires when').selectOption('budget');
+    await form.getByLabel('Or another budget, by its id').waitFor();
+    expect(await form.getByText('There is no budget yet.').count()).toBe(0);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
 });

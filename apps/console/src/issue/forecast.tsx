@@ -118,13 +118,14 @@ function useDrawn(request: Request): { readonly rows: readonly Drawn[]; readonly
   }));
   const key = keys?.rows.find(({ id }) => id === request.virtual_key);
   const isLimited = key && (key.budget.cost_limit !== null || key.budget.max_uses !== null);
-  if (!isLimited) return { rows: shared, isCut: budgets?.isCut ?? false };
+  const isCut = budgets?.isCut ?? false;
+  if (!isLimited) return { rows: shared, isCut };
   const used = key.budget.live ?? key.budget.settled;
   const own = {
     ...{ id: key.id, name: key.name, path: 'keys', share: shareUsed(key.budget, used) },
     left: leftOf(key.budget.cost_limit, used),
   };
-  return { rows: [own, ...shared], isCut: budgets?.isCut ?? false };
+  return { rows: [own, ...shared], isCut };
 }
 
 function BudgetsOf({ request }: { request: Request }) {
@@ -137,6 +138,7 @@ function BudgetsOf({ request }: { request: Request }) {
         rows={rows}
         keyOf={({ id }) => id}
         empty="No budget."
+        isCut={isCut}
         columns={[
           { head: 'Budget', cell: ({ path, id, name }) => <a href={hrefOf(path, id)}>{name}</a> },
           { head: 'Full', cell: ({ name, share }) => <Fullness of={name} used={share} most={1} /> },

@@ -89,11 +89,14 @@ function BudgetChoice({
   value: string | undefined;
 }) {
   const live = rows.filter(({ kind, deleted_at: end }) => kind === 'budget' && end === null);
-  if (live.length === 0) return <p class="soft">There is no budget yet. Create one under Limits.</p>;
+  if (live.length === 0 && !isCut)
+    return <p class="soft">There is no budget yet. Create one under Limits.</p>;
   const options = live.map((budget) => [budget.id, nameOf(budget)] as const);
   return (
     <>
-      <Choice label="Budget" name="budget" value={value ?? live[0]?.id} options={options} />
+      {(live.length > 0 || value !== undefined) && (
+        <Choice label="Budget" name="budget" value={value ?? live[0]?.id} options={options} />
+      )}
       {isCut && (
         <Field label="Or another budget, by its id" name="budget_id" hint="The list has the newest 1,000." />
       )}

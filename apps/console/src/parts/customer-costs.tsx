@@ -52,13 +52,17 @@ const COLUMNS: readonly Column<CustomerCost>[] = [
   { head: 'Failed', figure: true, cell: ({ failed }) => count(failed), sort: ({ failed }) => failed },
 ];
 
+const NO_CALLS = 'No calls this month or in the last seven days.';
+
+type CustomerCostsProps = { readonly of: Costs; readonly most?: number; readonly empty?: string | undefined };
+
 /** The cost of this month so far and at its end, by customer. */
-export const CustomerCosts = ({ of: { rows, total, cut }, most }: { of: Costs; most?: number }) => (
+export const CustomerCosts = ({ of: { rows, total, cut }, most, empty = NO_CALLS }: CustomerCostsProps) => (
   <Table
     caption="This month by customer"
     rows={rows.slice(0, most)}
     keyOf={({ user }) => user ?? '\0none'}
-    empty="No calls this month or in the last seven days."
+    empty={empty}
     columns={COLUMNS}
     isCut={cut !== undefined}
     foot={[

@@ -26,6 +26,7 @@ type TableProps<Row> = {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
+  /** The text without rows, if the table has all rows. */
   readonly empty?: string;
   /** The row of sums, with a cell for each column. It is above the other rows. */
   readonly foot?: readonly ComponentChildren[];
@@ -33,12 +34,17 @@ type TableProps<Row> = {
   readonly page?: number;
   /** The column that sorts the rows at first. Without one, they stay as given. */
   readonly first?: Order;
-  /** Whether some rows were not read. The column heads then sort nothing, because an unread row might be the first. */
+  /**
+   * Whether some rows were not read. The column heads then sort nothing, because an unread row might be the first, and a table without rows
+   * does not say that there are none.
+   */
   readonly isCut?: boolean;
 };
 
 /** Rows of a page. */
 const PAGE = 50;
+
+const NONE_READ = 'None among those read so far.';
 
 type Order = { readonly head: string; readonly isDown: boolean };
 
@@ -62,7 +68,7 @@ export function Table<Row>({
   const page = Math.min(at, pages - 1);
   const sorted = sort(rows, columns, order);
   const { box, shown, onClosed } = useHeld(sorted.slice(page * size, (page + 1) * size), rows, keyOf);
-  if (shown.length === 0) return <p class="soft">{empty}</p>;
+  if (shown.length === 0) return <p class="soft">{isCut ? NONE_READ : empty}</p>;
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reached by the keyboard (WCAG 2.1.1) */}

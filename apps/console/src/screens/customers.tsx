@@ -23,7 +23,10 @@ export function Customers({ params: { q = '' } }: { params: Place['params'] }) {
       </FilterForm>
       {costs ? (
         <>
-          <CustomerCosts of={{ ...costs, rows }} />
+          <CustomerCosts
+            of={{ ...costs, rows }}
+            empty={text === '' ? undefined : 'No listed customer has this text in the name.'}
+          />
           {costs.cut && text !== '' && <Others text={text} listed={rows} />}
           {costs.cut && (
             <p class="soft">{wordsOf(costs.cut)} Find looks for the others. The sums contain all.</p>
@@ -59,7 +62,7 @@ type OthersProps = { readonly text: string; readonly listed: readonly CustomerCo
 
 /** Customers with a text in their names whom the list lacks. */
 function Others({ text, listed }: OthersProps) {
-  const { found, isWaiting } = useFound(text, true, 'external_user');
+  const { found, isWaiting, isWhole } = useFound(text, true, 'external_user');
   const others = found.map(({ name }) => name).filter((name) => !listed.some(({ user }) => user === name));
   return (
     <>
@@ -69,10 +72,17 @@ function Others({ text, listed }: OthersProps) {
         rows={others.slice(0, MOST_OTHERS)}
         keyOf={(user) => user}
         empty={isWaiting ? 'Searching…' : 'No other customer has this text in the name.'}
+        isCut={!isWaiting && !isWhole}
         columns={OTHER_COLUMNS}
       />
-      {others.length > MOST_OTHERS && (
+      {others.length > MOST_OTHERS ? (
         <p class="soft">There are more. Type a longer part of the name to see them.</p>
+      ) : (
+        !isWhole && (
+          <p class="soft">
+            There may be more. Type a longer part of the name, from its beginning, to see them.
+          </p>
+        )
       )}
     </>
   );

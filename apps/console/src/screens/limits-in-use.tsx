@@ -71,6 +71,7 @@ function Found({ all, isCut }: { all: readonly InUse[]; isCut: boolean }) {
         rows={rows.slice(0, MOST_ROWS)}
         keyOf={({ id }) => id}
         empty="No limit holds money or is 80 % used."
+        isCut={isCut}
         columns={[
           { head: 'Limit', cell: (each) => <a href={each.href}>{each.name}</a> },
           { head: 'Of', cell: ({ kind }) => kind },

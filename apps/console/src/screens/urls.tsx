@@ -37,7 +37,7 @@ export function Urls({ params }: { params: Place['params'] }) {
         of={urls}
         rowsOf={({ data }) => data.filter((url) => fitsUrl(url, params, now))}
         caption="URLs"
-        empty={urls.hasNextPage ? 'None among those read so far.' : 'No URL fits.'}
+        empty="No URL fits."
       />
     </Page>
   );
