@@ -16,15 +16,21 @@ type Time = { readonly range: Range; readonly report: UsageReport };
 type Asked = { readonly now: Time; readonly before: Time; readonly most: number };
 
 /**
- * Finds the customers whose spending differs most between two times, of those who spent most in one of them, and reads the spending that a
- * cut report lacks: at most one answer for each.
+ * Finds the customers whose spending differs most between two times, of those who spent most in one of them. A customer whom a cut report
+ * lacks is ranked by the least change that is possible. The spending that is missing is then read: at most one answer for each.
  */
 export async function readMoved(ask: AskUsage, { now, before, most }: Asked): Promise<MovedMost> {
   const [ofNow, ofBefore] = [costs(now), costs(before)];
   const users = [...new Set([...ofNow.keys(), ...ofBefore.keys()])];
-  const found = ranked(
-    users.map((user) => ({ user, now: ofNow.get(user) ?? 0, before: ofBefore.get(user) ?? 0 })),
-  ).slice(0, most);
+  const leastMoved = users.map((user) => {
+    const known = { now: ofNow.get(user), before: ofBefore.get(user) };
+    return {
+      user,
+      now: known.now ?? Math.min(known.before ?? 0, mostOfMissing(now)),
+      before: known.before ?? Math.min(known.now ?? 0, mostOfMissing(before)),
+    };
+  });
+  const found = ranked(leastMoved).slice(0, most);
   const read: Moved[] = [];
   for (const { user } of found) {
     const spent = async (time: Time, known: ReadonlyMap<string, number>) =>
@@ -35,8 +41,12 @@ export async function readMoved(ask: AskUsage, { now, before, most }: Asked): Pr
   return { rows: ranked(read), compared };
 }
 
+/** An empty name cannot be filtered by, so its spending cannot be read alone. */
 const costs = ({ report: { data } }: Time): ReadonlyMap<string, number> =>
-  new Map(data.flatMap(({ external_user: user, cost }) => (user == null ? [] : [[user, cost] as const])));
+  new Map(data.flatMap(({ external_user: user, cost }) => (user ? [[user, cost] as const] : [])));
+
+/** The most that a customer without a row can have spent. The last row of a cut report cost least. */
+const mostOfMissing = ({ report }: Time): number => (isCut(report) ? (report.data.at(-1)?.cost ?? 0) : 0);
 
 const ranked = (rows: readonly Moved[]): Moved[] =>
   rows

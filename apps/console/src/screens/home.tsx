@@ -142,6 +142,7 @@ function Movers() {
             rows={rows}
             keyOf={({ user }) => user}
             empty="No customer spends more or less than before."
+            isCut={compared !== undefined}
             columns={[
               { head: 'Customer', cell: ({ user }) => <User of={user} /> },
               { head: 'Before', figure: true, cell: (row) => cents(row.before) },
@@ -154,7 +155,10 @@ function Movers() {
             ]}
           />
           {compared !== undefined && (
-            <p class="soft">Compared are the {count(compared)} customers that spent most in each time.</p>
+            <p class="soft">
+              Compared are the {count(compared)} customers that spent most in each time. One that is missing
+              from a time is ranked by the least change that is possible.
+            </p>
           )}
         </>
       )}
