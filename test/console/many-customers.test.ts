@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import type { Browser, Response } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
@@ -13,7 +14,19 @@ const CUSTOMERS = 1_100;
 const SHOWN = 1_000;
 const CENT = 10_000;
 const DAY_MS = 86_400_000;
+/** Before all ranges of the other tests. */
+const LONG_AGO = new Date(Date.now() - 120 * DAY_MS);
+const OLDER = 'older';
 const nameOf = (place: number) => `user-${String(place).padStart(4, '0')}`;
+/** By how many cents the eight who moved most changed, by their places. All others moved by at most a dollar. */
+const MOVED = new Map<number, number>([
+  // Now, it is not among those who spent most.
+  [40, -900],
+  ...[117, -116, 115, -114, 113, -112, 111].map((cents, at) => [CUSTOMERS - at, cents] as const),
+]);
+/** Each of the first two hundred moved by a dollar. One of the two times lacks them among those who spent most. */
+const changeOf = (place: number) => MOVED.get(place) ?? (place > 200 ? 0 : place > 100 ? 100 : -100);
+const centsBefore = (place: number) => place - changeOf(place);
 const dollars = (amount: number) => `$${(amount / 100).toFixed(2)}`;
 
 describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
@@ -29,6 +42,7 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     const call = (place: number, cents: number, settledAt: Date) =>
       row(of, {
         externalUser: nameOf(place),
+        model: `model-${place}`,
         costMicrousd: cents * CENT,
         startedAt: settledAt,
         settledAt,
@@ -36,11 +50,11 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     const now = new Date();
     const before = new Date(now.getTime() - 45 * DAY_MS);
     const places = Array.from({ length: CUSTOMERS }, (_, at) => at + 1);
-    // Those who spent most spent least before, and the other way round.
-    await addPastCalls(
-      stack,
-      places.flatMap((place) => [call(place, place, now), call(place, CUSTOMERS + 1 - place, before)]),
-    );
+    await addPastCalls(stack, [
+      ...places.flatMap((place) => [call(place, place, now), call(place, centsBefore(place), before)]),
+      row(of, { externalUser: '', startedAt: LONG_AGO, settledAt: LONG_AGO }),
+    ]);
+    await addUrls(of.account);
     ui = await openConsole(browser, stack, { timezoneId: 'UTC' });
     ui.page.on('response', (answer) => void countGroups(answer));
     await signIn(ui, stack.apiKey);
@@ -49,6 +63,17 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     await leaveChromium();
     await stack?.close();
   });
+
+  /** URLs of one customer, more than are sorted for a page, and newer ones of another, more than a page looks at. */
+  const addUrls = (account: string) =>
+    stack.db.execute(sql`with made as materialized (
+        select n, gen_random_uuid() as session, gen_random_uuid() as budget, now() - n * interval '1 ms' as at
+        from generate_series(1, 12100) n),
+      s as (insert into sessions (id, account_id, created_at) select session, ${account}::uuid, at from made),
+      b as (insert into budgets (id, partition, max_uses) select budget, 0, 10 from made)
+      insert into grants (id, account_id, session_id, budget_id, api_key_id, kind, provider, external_user, issued_at, expires_at)
+      select gen_random_uuid(), ${account}::uuid, session, budget, (select id from api_keys where account_id = ${account}::uuid limit 1),
+        'llm', 'openai', case when n <= 2050 then 'newer' else ${OLDER}::text end, at, now() + interval '1 day' from made`);
 
   const countGroups = async (answer: Response) => {
     if (!/\/v1\/usage\?/.test(answer.url()) || answer.url().includes('format=csv')) return;
@@ -67,21 +92,19 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     eventually(async () => isWanted(await rowsOf(name)));
 
   test('Home has those who moved most, with what each spent in both times, and says how many were compared', async () => {
-    const moved = (place: number) => {
-      const [before, now] = [CUSTOMERS + 1 - place, place];
-      const change = `${now < before ? '−' : '+'}${dollars(Math.abs(now - before))}`;
-      return [nameOf(place), dollars(before), dollars(now), change].join();
-    };
-    const wanted = [1, 2, 3, 4].flatMap((place) => [moved(place), moved(CUSTOMERS + 1 - place)]);
+    const wanted = [...MOVED].map(([place, cents]) => {
+      const change = `${cents < 0 ? '−' : '+'}${dollars(Math.abs(cents))}`;
+      return [nameOf(place), dollars(centsBefore(place)), dollars(place), change].join();
+    });
     await expectRows(
       'Customers who moved most',
-      (rows) =>
-        rows
-          .map((cells) => cells.join())
-          .toSorted()
-          .join(' ') === wanted.toSorted().join(' '),
+      (rows) => rows.map((cells) => cells.join()).join(' ') === wanted.join(' '),
     );
-    await ui.page.getByText('Compared are the 1,000 customers that spent most in each time.').waitFor();
+    await ui.page
+      .getByText(
+        'Compared are the 1,000 customers that spent most in each time. One that is missing from a time is ranked by the least change that is possible.',
+      )
+      .waitFor();
     expect((await rowsOf('This month by customer')).slice(1, 4).map(([name]) => name)).toEqual(
       [0, 1, 2].map((less) => nameOf(CUSTOMERS - less)),
     );
@@ -120,6 +143,11 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     expect(await ui.violations()).toEqual([]);
     await find.fill('user-00');
     await page.getByText('There are more. Type a longer part of the name to see them.').waitFor();
+    // The search ends at twenty names, all of which the list has.
+    await find.fill('user-1');
+    await page.getByText('There may be more. Type a longer part of the name, from its beginning,').waitFor();
+    await page.getByText('None among those read so far.').waitFor();
+    expect(await page.getByText('No other customer has this text in the name.').count()).toBe(0);
     await find.fill('R-1007');
     await expectRows(
       'This month by customer',
@@ -162,6 +190,43 @@ describe.skipIf(!hasChromium)('of more customers than a screen shows', () => {
     const days = (await rowsOf('Usage')).slice(1).map(([day = '']) => day);
     expect(days).toEqual(days.toSorted());
     expect(days).toHaveLength(50);
+  });
+
+  test('Requests says which calls its facets count, and a chosen model that they lack can be left', async () => {
+    const { page } = ui;
+    await page.goto(`${stack.consoleUrl}#/requests?model=model-7&zone=UTC`);
+    const note = 'Counted are the calls of the 1,000 pairs of provider and model that cost most, of 1,100.';
+    await page.getByText(note).waitFor();
+    const models = page.getByRole('navigation', { name: 'Models' });
+    await models.getByRole('link', { name: 'model-7', exact: true }).click();
+    await eventually(async () => {
+      const isChosen = await models
+        .getByRole('link')
+        .evaluateAll((links) => links.map((link) => link.hasAttribute('aria-current')));
+      return isChosen.length === 8 && !isChosen.includes(true);
+    });
+    expect(await ui.violations()).toEqual([]);
+  });
+
+  test('a first page of URLs without one of the customer does not say that there is none, and a next page has them', async () => {
+    const { page } = ui;
+    await page.goto(`${stack.consoleUrl}#/customers/${OLDER}`);
+    await page.getByText('None among those read so far.').waitFor();
+    expect(await page.getByText('No URL yet.').count()).toBe(0);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await expectRows('URLs of this customer', (rows) => rows.length > 0);
+    expect(await page.getByText('None among those read so far.').count()).toBe(0);
+  });
+
+  test('a customer with an empty name is shown as such, without a link to the sums of all', async () => {
+    const [from, to] = [-1, 1].map((days) => new Date(LONG_AGO.getTime() + days * DAY_MS).toISOString());
+    const range = new URLSearchParams({ from: from ?? '', to: to ?? '', zone: 'UTC' });
+    await ui.page.goto(`${stack.consoleUrl}#/explore?by=external_user&${range}`);
+    await expectRows('Usage', (rows) => rows.map(([name]) => name).join() === 'Total,(empty)');
+    expect(await ui.page.getByRole('table', { name: 'Usage' }).getByRole('link').count()).toBe(0);
+    await ui.page.goto(`${stack.consoleUrl}#/requests?${range}`);
+    await expectRows('Requests', (rows) => rows.length === 1 && rows[0]?.includes('(empty)') === true);
+    expect(await ui.violations()).toEqual([]);
   });
 
   test('no screen reads more groups of a report than it shows', () => {

@@ -13,6 +13,7 @@ import {
   valueIn,
 } from '../data/usage.ts';
 import { Bars, type Series } from './bars.tsx';
+import { NO_NAME } from './facts.tsx';
 import { href } from './place.ts';
 
 type Row = UsageReport['data'][number];
@@ -23,7 +24,7 @@ export const groupOf = (row: Row, by: Dimension): string => valueIn(row, by) ?? 
 const NONE = '\0none';
 
 /** The text of a group. */
-export const groupName = (group: string): string => group.replace('\0', '');
+export const groupName = (group: string): string => (group === '' ? NO_NAME : group.replace('\0', ''));
 
 /** The requests of one day, with the filters of a report. */
 export function hrefOfDay(day: string, zone: string, filters: UsageFilters): string {

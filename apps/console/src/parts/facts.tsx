@@ -72,9 +72,12 @@ export function Id({ of, name }: { of: string; name: string }) {
   );
 }
 
-/** A link to the page of a customer. */
+/** A link to the page of a customer. An empty name has no page, and cannot be filtered by. */
 export const User = ({ of }: { of: string | null }) =>
-  of === null ? <>–</> : <a href={hrefOf('customers', of)}>{of}</a>;
+  of ? <a href={hrefOf('customers', of)}>{of}</a> : <>{of === null ? '–' : NO_NAME}</>;
+
+/** The text of an empty name. */
+export const NO_NAME = '(empty)';
 
 type Named = { readonly id: string | null };
 

@@ -139,7 +139,8 @@ function Group({ of, by, filters, zone }: GroupProps) {
   const value = valueIn(of, by);
   const kind = by === 'api_key' || by === 'virtual_key' ? by : undefined;
   const name = useName(kind ?? 'api_key', kind === undefined ? null : value);
-  if (value === null) return <>{groupName(groupOf(of, by))}</>;
+  // An empty name cannot be filtered by.
+  if (!value) return <>{groupName(groupOf(of, by))}</>;
   return <a href={behind(value, by, filters, zone)}>{kind === undefined ? value : name}</a>;
 }
 
