@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { PAGE } from '../src/api/pages.ts';
 import {
   EVERYTHING,
   MOST_PAGES,
@@ -41,4 +43,11 @@ test('a list is read to its end or to a bound only while all of it is selected',
   expect(readsOn(EVERYTHING, { ...list, hasNextPage: false })).toBe(false);
   expect(readsOn(EVERYTHING, { ...list, pages: MOST_PAGES, rows: 0 })).toBe(false);
   expect(readsOn(EVERYTHING, { ...list, rows: MOST_SELECTED })).toBe(false);
+});
+
+test('the guide names the bounds of a selection', () => {
+  const guide = readFileSync(new URL('../../../docs/guides/console.md', import.meta.url), 'utf8');
+  expect(guide).toContain(
+    `up to ${MOST_SELECTED.toLocaleString('en-US')} active or exhausted URLs. **All of this filter** reads at most ${MOST_PAGES} pages of ${PAGE}.`,
+  );
 });

@@ -10,6 +10,9 @@ import { pagesIn, readAll, type Whole } from './read-all.ts';
 type Page = { readonly next_cursor: string | null };
 export type Cursor = { readonly cursor?: string; readonly limit: number };
 
+/** The most entries of a page. */
+export const PAGE = 50;
+
 /** A list, page by page. */
 export const usePages = <P extends Page>(
   key: readonly unknown[],
@@ -37,7 +40,7 @@ export const pagesOf = <P extends Page>(
     queryKey: key,
     meta: { mostLive },
     queryFn: ({ pageParam }: { pageParam: string | null }) =>
-      ask(pageParam === null ? { limit: 50 } : { limit: 50, cursor: pageParam }),
+      ask(pageParam === null ? { limit: PAGE } : { limit: PAGE, cursor: pageParam }),
     initialPageParam: null as string | null,
     getNextPageParam: (last: P) => last.next_cursor,
     placeholderData: keepPreviousData,
