@@ -118,7 +118,9 @@ describe.skipIf(!hasChromium)('each page', () => {
         await hand.activate('button', `${verb} Errors`);
         await ui.page.getByRole('dialog').filter({ visible: true }).waitFor();
         await hand.activate('button', verb);
-        await ui.page.getByRole('button', { name: `${isOn ? 'Unmute' : 'Mute'} Errors` }).waitFor();
+        await ui.page
+          .getByRole('button', { name: `${isOn ? 'Unmute' : 'Mute'} Errors`, exact: true })
+          .waitFor();
         expect((await find())?.enabled).toBe(!isOn);
       },
     },
