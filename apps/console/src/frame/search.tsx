@@ -168,7 +168,7 @@ function useAll(
   return { found, isWaiting: searched.isWaiting, note: noteOf(searched, found.length) };
 }
 
-/** What the list does not say by itself. */
+/** Says what the list does not say by itself. */
 function noteOf({ isWaiting, error, isWhole }: ReturnType<typeof useFound>, found: number): string {
   if (isWaiting) return 'Searching…';
   if (error) return 'Not all names were searched.';
