@@ -20,15 +20,15 @@ type Url = {
 };
 
 /** Warns of a spend limit that no call of an LLM URL can meet, by the prices of now: people mean dollars, and write microdollars. */
-export function llmWarnings(
+export async function llmWarnings(
   { prices, now }: Pick<RouteDeps, 'prices' | 'now'>,
   provider: Provider,
   { limits, config, ...url }: Url,
-): readonly Warning[] {
+): Promise<readonly Warning[]> {
   const { costLimitMicrousd: limit } = limits;
   if (limit === null) return [];
   const at = { prices: prices.current(), now: now() };
-  const found = cheapestCall(provider, { ...url, config: config ?? {} }, limit, at);
+  const found = await cheapestCall(provider, { ...url, config: config ?? {} }, limit, at);
   if (found === undefined) return [];
   if (found !== 'unpriced')
     return found.microusd <= limit

@@ -7,7 +7,6 @@ import {
   homePartition,
   type KeyPolicy,
   ONE_YEAR_SECONDS,
-  type PresignAnswer,
   type PresignRequest,
   presignAnswer,
   presignRequest,
@@ -104,25 +103,24 @@ export const presign = route(
         issuedAt,
       };
       const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
-      return inTime(issueOnce(deps, insert, issue, repeat, apiKey));
+      const grant = await inTime(issueOnce(deps, insert, issue, repeat, apiKey));
+      return { ...signGrant(deps, grant), ...warned(await llmWarnings(deps, provider, grant)) };
     };
   },
 );
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
 
-/** Writes and signs a grant. A repeated `Idempotency-Key` finds the grant written before and signs that. */
+/** Writes a grant. A repeated `Idempotency-Key` finds the grant written before. */
 async function issueOnce(
   deps: Needs,
   insert: InsertGrant,
   issue: Issue,
   repeat: Repeat | undefined,
   apiKey: ApiKey,
-): Promise<PresignAnswer> {
+): Promise<Written> {
   const isAlone = repeat === undefined && !issue.hasBudgets && readsNothing(issue.request);
-  if (isAlone && !countsSessions(apiKey)) {
-    return answerGrant(deps, issue, await writeGrant(deps, insert, issue, undefined));
-  }
+  if (isAlone && !countsSessions(apiKey)) return writeGrant(deps, insert, issue, undefined);
   return deps.db.transaction(async (tx) => {
     const { accountId, grantId } = issue;
     const earlier =
@@ -135,20 +133,15 @@ async function issueOnce(
       ));
     if (earlier) {
       obeyPolicyAgain(issue.policy, issue.apiKeyId, earlier);
-      return answerGrant(deps, issue, asIssued(earlier));
+      return asIssued(earlier);
     }
     await obeySessions(tx, apiKey, issue.request.session_id, issue.issuedAt);
-    return answerGrant(deps, issue, await writeGrant(deps, prepareInsertGrant(tx, deps.now), issue, tx));
+    return writeGrant(deps, prepareInsertGrant(tx, deps.now), issue, tx);
   });
 }
 
 /** A stored LLM grant, with the models that its calls may use. */
 type Written = IssuedGrant & Pick<GrantRows['grant'], 'models'>;
-
-const answerGrant = (deps: Needs, { provider }: Issue, grant: Written): PresignAnswer => ({
-  ...signGrant(deps, grant),
-  ...warned(llmWarnings(deps, provider, grant)),
-});
 
 /** An LLM grant that was written earlier. */
 function asIssued(grant: EarlierGrant): Written {
@@ -202,7 +195,10 @@ export async function writeGrant(
   checkTokens(issue, limited.tokens);
   if (rows.limits.costLimitMicrousd !== null || limited.cost) checkSpending(deps, issue, config);
   if (issue.policy?.refuse_warnings)
-    obeyWarnings(issue.policy, llmWarnings(deps, issue.provider, { ...rows.grant, limits: rows.limits }));
+    obeyWarnings(
+      issue.policy,
+      await llmWarnings(deps, issue.provider, { ...rows.grant, limits: rows.limits }),
+    );
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
   const { partition, limits } = rows;

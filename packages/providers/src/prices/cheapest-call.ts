@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dialect } from '../dialect.ts';
 import { reachesFree } from '../dialect-of.ts';
 import type { Provider } from '../provider.ts';
@@ -7,6 +8,7 @@ import {
   type Cheapest,
   endpointsOn,
   HOUR_MS,
+  isUnserved,
   leastCall,
   modelNamed,
   type Payable,
@@ -23,17 +25,17 @@ type Url = Allowed & { readonly models: readonly string[] | null };
  * price. The search ends at the first call that costs no more than `enough`. Undefined: a call may cost less, as it may have a free
  * path, or a model whose price the issuer does not know.
  */
-export function cheapestCall(
+export async function cheapestCall(
   provider: Provider,
   url: Url,
   enough: number,
   at: PricesAt,
-): Cheapest | 'unpriced' | undefined {
+): Promise<Cheapest | 'unpriced' | undefined> {
   const judged = remembered(provider, 'cheapest', url, at, () => judgeFixed(provider, url, at));
   if (judged === undefined || judged === 'unpriced') return judged;
   let { found } = judged;
   for (const endpoint of judged.open) {
-    const any = cheapestOfAll(endpoint, enough, at);
+    const any = await cheapestOfAll(endpoint, enough, at);
     if (!any) return undefined;
     found = cheaperOf(found, any);
   }
@@ -71,51 +73,75 @@ function judgeFixed(
 
 const cheaperOf = (a: Cheapest | undefined, b: Cheapest): Cheapest => (a && a.microusd <= b.microusd ? a : b);
 
-/** A search through all models of a provider, which goes on where it ended. */
-type Search = { readonly key: string; readonly calls: Iterator<Cheapest | undefined>; found?: Cheapest };
+/** How many models are judged before other work gets a turn. */
+const AT_ONCE = 5;
 
-const SEARCHES = new WeakMap<
-  Provider,
-  Map<Dialect, Search | { readonly key: string; readonly unknown: true }>
->();
+/** A search through all models of a provider, which goes on where it ended. */
+type Search = {
+  readonly key: string;
+  readonly calls: Iterator<Cheapest | 'unknown' | 'none', undefined>;
+  found?: Cheapest;
+  /** Which models were not judged. `unknown`: the issuer does not know the price of one that was. */
+  left: 'some' | 'none' | 'unknown';
+  /** The turn in which the next models are judged, if a request waits for them. */
+  turn?: Promise<void> | undefined;
+};
+
+const SEARCHES = new WeakMap<Provider, Map<Dialect, Search>>();
 
 /**
  * The cheapest call on an endpoint where the holder chooses the model. A config only narrows what a holder could send, so it is left
  * out. Models are judged once an hour and after each new list, and only as many as it takes to find a call that costs no more than
  * `enough`. Undefined: no model has a price here, or one may have a price that the issuer does not know.
  */
-function cheapestOfAll(endpoint: Payable, enough: number, at: PricesAt): Cheapest | undefined {
+async function cheapestOfAll(endpoint: Payable, enough: number, at: PricesAt): Promise<Cheapest | undefined> {
+  if (isUnserved(endpoint.provider, at)) return undefined;
+  const search = searchOn(endpoint, at);
+  while (search.left === 'some' && !(search.found && search.found.microusd <= enough)) await goOn(search);
+  return search.left === 'unknown' ? undefined : search.found;
+}
+
+function searchOn(endpoint: Payable, at: PricesAt): Search {
   const { provider, dialect } = endpoint;
-  const known = SEARCHES.get(provider) ?? new Map();
+  const known = SEARCHES.get(provider) ?? new Map<Dialect, Search>();
   SEARCHES.set(provider, known);
   const key = `${at.prices.id} ${Math.floor(at.now / HOUR_MS)}`;
   const before = known.get(dialect);
-  const search = before?.key === key ? before : { key, calls: leastCalls(endpoint, at) };
+  if (before?.key === key) return before;
+  const search: Search = { key, calls: leastCalls(endpoint, at), left: 'some' };
   known.set(dialect, search);
-  if ('unknown' in search) return undefined;
-  while (!search.found || search.found.microusd > enough) {
-    const { done, value } = search.calls.next();
-    if (done) break;
-    if (value) search.found = cheaperOf(search.found, value);
-    else {
-      known.set(dialect, { key, unknown: true });
-      return undefined;
-    }
-  }
-  return search.found;
+  return search;
 }
 
-/** The least call of each model of a provider on an endpoint, and undefined where the issuer does not know the price of one. */
-function* leastCalls(endpoint: Payable, at: PricesAt): Generator<Cheapest | undefined, undefined> {
-  const { provider } = endpoint;
-  for (const name of lookedUpModels(provider, at)) {
-    if (name === undefined) {
-      yield undefined;
-      continue;
-    }
-    const model = modelNamed(provider, endpoint, { model: name }, name, at);
-    if ('reason' in model) continue;
-    const least = leastCall({ ...endpoint, model }, { model: name });
-    if (!('unbounded' in least) && least.cheapest) yield least.cheapest;
-  }
+let lastTurn: Promise<void> = Promise.resolve();
+
+/** Judges the next models in a turn of the event loop that no other search has. Requests that wait for one search share its turns. */
+function goOn(search: Search): Promise<void> {
+  if (search.turn) return search.turn;
+  lastTurn = lastTurn.then(() => nextTurn());
+  search.turn = lastTurn.then(() => {
+    search.turn = undefined;
+    for (let judged = 0; judged < AT_ONCE && search.left === 'some'; judged++) judgeNext(search);
+  });
+  return search.turn;
+}
+
+function judgeNext(search: Search): void {
+  const { value } = search.calls.next();
+  if (value === undefined) search.left = 'none';
+  else if (value === 'unknown') search.left = 'unknown';
+  else if (value !== 'none') search.found = cheaperOf(search.found, value);
+}
+
+/** For each model of a provider, its least call on an endpoint, or `unknown` if the issuer does not know its price. */
+function* leastCalls(endpoint: Payable, at: PricesAt): Generator<Cheapest | 'unknown' | 'none', undefined> {
+  for (const name of lookedUpModels(endpoint.provider, at))
+    yield name === undefined ? 'unknown' : leastOf(endpoint, name, at);
+}
+
+function leastOf(endpoint: Payable, name: string, at: PricesAt): Cheapest | 'none' {
+  const model = modelNamed(endpoint.provider, endpoint, { model: name }, name, at);
+  if ('reason' in model) return 'none';
+  const least = leastCall({ ...endpoint, model }, { model: name });
+  return ('cheapest' in least ? least.cheapest : undefined) ?? 'none';
 }

@@ -170,7 +170,7 @@ function anyPays(provider: Provider, endpoint: Endpoint, at: PricesAt): boolean 
 }
 
 /** The provider's prices are in lists, and this service has no list. Gateways may have one. */
-const isUnserved = ({ priceList }: Provider, { prices }: PricesAt): boolean =>
+export const isUnserved = ({ priceList }: Provider, { prices }: PricesAt): boolean =>
   priceList !== undefined && prices.layers.length === 0;
 
 /** The facts of an unknown model. Its window is large, so that no call is refused for it. */
