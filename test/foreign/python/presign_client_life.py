@@ -110,6 +110,13 @@ async def warned(presign):
         assert [(each.category, each.filename) for each in seen] == [(presign_client.PresignWarning, __file__)], seen
         assert str(seen[0].message) == issued.warnings[0]["message"]
         assert "is less than the cheapest call needs" in str(seen[0].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                await getattr(presign, method)(**fields, cost_limit=5)
+                raise AssertionError("it was not warned of")
+            except presign_client.PresignWarning as warning:
+                assert warning.issued.url.startswith("http") and warning.issued.grant_id != issued.grant_id
 
 
 def unmet():

@@ -107,9 +107,9 @@ class Presign(Operations):
     ) -> Issued:
         """Issue a URL for an LLM API. `cost_limit_usd` is in dollars, `cost_limit` in microdollars."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        answer = self._send("POST", "/v1/presign", {}, body=fields, **more)
-        warn_of(answer)
-        return Issued(answer)
+        issued = Issued(self._send("POST", "/v1/presign", {}, body=fields, **more))
+        warn_of(issued)
+        return issued
 
     def mcp_presign(
         self,
@@ -120,9 +120,9 @@ class Presign(Operations):
     ) -> IssuedBundle:
         """Issue URLs for MCP servers, and one that returns them all as a client's configuration."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        answer = self._send("POST", "/v2/mcp-presign", {}, body=fields, **more)
-        warn_of(answer)
-        return IssuedBundle(answer)
+        issued = IssuedBundle(self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
+        warn_of(issued)
+        return issued
 
     def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
         """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""
@@ -190,9 +190,9 @@ class AsyncPresign(AsyncOperations):
     ) -> Issued:
         """Issue a URL for an LLM API. `cost_limit_usd` is in dollars, `cost_limit` in microdollars."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        answer = await self._send("POST", "/v1/presign", {}, body=fields, **more)
-        warn_of(answer)
-        return Issued(answer)
+        issued = Issued(await self._send("POST", "/v1/presign", {}, body=fields, **more))
+        warn_of(issued)
+        return issued
 
     async def mcp_presign(
         self,
@@ -203,9 +203,9 @@ class AsyncPresign(AsyncOperations):
     ) -> IssuedBundle:
         """Issue URLs for MCP servers, and one that returns them all as a client's configuration."""
         more = {"cost_limit_usd": cost_limit_usd, "idempotency_key": idempotency_key}
-        answer = await self._send("POST", "/v2/mcp-presign", {}, body=fields, **more)
-        warn_of(answer)
-        return IssuedBundle(answer)
+        issued = IssuedBundle(await self._send("POST", "/v2/mcp-presign", {}, body=fields, **more))
+        warn_of(issued)
+        return issued
 
     def with_options(self, *, max_retries: int | None = None, timeout: float | None = None) -> Self:
         """A client with other patience over the same connections: `presign.with_options(timeout=5).get_session(id)`."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._issued import Issued, IssuedBundle
 
 
 class PresignError(Exception):
@@ -81,6 +84,9 @@ class UnexpectedAnswerError(PresignError):
 
 class PresignWarning(UserWarning):
     """The issuer issued a URL that no call can use, such as one whose `cost_limit` is too low."""
+
+    issued: Issued | IssuedBundle | None = None
+    """That URL, which the method does not return if Python raises warnings as errors."""
 
 
 # By the `type` of the issuer's refusals.

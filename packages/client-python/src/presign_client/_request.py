@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Union, cast
+from typing import TYPE_CHECKING, Any, Union, cast
 from urllib.parse import quote
 
 import httpx
@@ -26,6 +26,9 @@ from ._errors import (
     TimedOutError,
     UnexpectedAnswerError,
 )
+
+if TYPE_CHECKING:
+    from ._issued import Issued, IssuedBundle
 
 _LOG = logging.getLogger("presign_client")
 
@@ -140,10 +143,12 @@ def list_query(query: Mapping[str, Any], cursor: str) -> Mapping[str, Any]:
     return {**query, "cursor": cursor or None}
 
 
-def warn_of(answer: Mapping[str, Any]) -> None:
+def warn_of(issued: Issued | IssuedBundle) -> None:
     """Issues a warning at the line that called the client, for each of an answer."""
-    for each in answer.get("warnings", []):
-        warnings.warn(each["message"], PresignWarning, stacklevel=3)
+    for each in issued.warnings:
+        warning = PresignWarning(each["message"])
+        warning.issued = issued
+        warnings.warn(warning, stacklevel=3)
 
 
 class Answer(dict[str, Any]):
