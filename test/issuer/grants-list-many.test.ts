@@ -42,7 +42,7 @@ describe('in an account with very many URLs', () => {
   let account: Account;
   let keys: string[];
   let reader: Of;
-  const plans: Plan[] = [];
+  const plans: { readonly plan: Plan; readonly isCount: boolean }[] = [];
   const jit = new Set<string>();
 
   /** URLs of a key, the newest of them so long ago. */
@@ -137,7 +137,7 @@ describe('in an account with very many URLs', () => {
     const [row] = await db.execute(sql`explain (analyze, format json) ${query}`);
     const plan = Object.values(row ?? {})[0];
     const [{ Plan }] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as [{ Plan: Plan }];
-    plans.push(Plan);
+    plans.push({ plan: Plan, isCount: text.startsWith('select count(*)') });
     const [setting] = await db.execute<{ jit: string }>(sql`select current_setting('jit') as jit`);
     // The entries of a page are read by their ids, outside of the transaction.
     if (!isOfEntries) jit.add(setting?.jit ?? '');
@@ -148,14 +148,17 @@ describe('in an account with very many URLs', () => {
     plans.length = 0;
     jit.clear();
     const page = await list(reader, query);
-    const nodes = plans.flatMap(nodesOf).filter((node) => node['Relation Name'] === 'grants');
+    const nodes = plans.flatMap(({ plan, isCount }) =>
+      nodesOf(plan).flatMap((node) => (node['Relation Name'] === 'grants' ? [{ ...node, isCount }] : [])),
+    );
     expect(nodes.length).toBeGreaterThan(0);
     const read = nodes.map(
       (node) => node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)),
     );
     return {
       page,
-      scans: new Set(nodes.map((node) => node['Node Type'])),
+      // A count ends at its limit. If most grants fit, Postgres takes them from the table.
+      scans: new Set(nodes.flatMap((node) => (node.isCount ? [] : node['Node Type']))),
       rows: read.reduce((sum, each) => sum + each, 0),
     };
   };
@@ -164,8 +167,8 @@ describe('in an account with very many URLs', () => {
     ['all', {}, 250],
     ['of one API key', { of: 'key' }, 100],
     ['of a user with few URLs', { external_user: 'rare' }, 10],
-    ['of a user with very many', { external_user: 'busy' }, 8_100],
-    ['active ones of very many', { status: 'active' }, 8_100],
+    ['of a user with very many', { external_user: 'busy' }, 18_200],
+    ['active ones of very many', { status: 'active' }, 18_200],
     ['expired ones', { status: 'expired' }, 10_100],
     ['of a session', { of: 'session' }, 10],
     ['of a session of another account', { of: 'foreign' }, 10],

@@ -65,7 +65,7 @@ async function findFew(tx: Transaction, asked: Asked, goOn: () => void): Promise
 function indexed({ accountId, query, nowMs }: Asked): (SQL | undefined)[] {
   const { session_id: session, external_session: external, external_user: user, status } = query;
   const own = eq(grants.accountId, accountId);
-  // Read first: without it, a session of another account would be read whole to find that none of its grants is the caller's.
+  // Postgres reads this first. Otherwise it could read all grants of another account's session, and keep no grant.
   const ownSession = (id: string) => sql`(select ${sessions.id} from ${sessions}
     where ${and(eq(sessions.id, id), eq(sessions.accountId, accountId))})`;
   const isLive = and(isNull(grants.revokedAt), gt(grants.expiresAt, timeInSql(nowMs)));

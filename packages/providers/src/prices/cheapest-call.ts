@@ -83,8 +83,6 @@ type Search = {
   found?: Cheapest;
   /** Which models were not judged. `unknown`: the issuer does not know the price of one that was. */
   left: 'some' | 'none' | 'unknown';
-  /** The turn in which the next models are judged, if a request waits for them. */
-  turn?: Promise<void> | undefined;
 };
 
 const SEARCHES = new WeakMap<Provider, Map<Dialect, Search>>();
@@ -115,15 +113,11 @@ function searchOn(endpoint: Payable, at: PricesAt): Search {
 
 let lastTurn: Promise<void> = Promise.resolve();
 
-/** Judges the next models in a turn of the event loop that no other search has. Requests that wait for one search share its turns. */
-function goOn(search: Search): Promise<void> {
-  if (search.turn) return search.turn;
+/** Judges the next models, in a turn of the event loop in which no other request judges any. */
+async function goOn(search: Search): Promise<void> {
   lastTurn = lastTurn.then(() => nextTurn());
-  search.turn = lastTurn.then(() => {
-    search.turn = undefined;
-    for (let judged = 0; judged < AT_ONCE && search.left === 'some'; judged++) judgeNext(search);
-  });
-  return search.turn;
+  await lastTurn;
+  for (let judged = 0; judged < AT_ONCE && search.left === 'some'; judged++) judgeNext(search);
 }
 
 function judgeNext(search: Search): void {
