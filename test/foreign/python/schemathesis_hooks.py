@@ -39,6 +39,7 @@ BEYOND_THE_DOCUMENT = {
     "from": "a time before to, since 1970",
     "to": "a time since 1970",
     "group_by": "each dimension once",
+    "top": "with a group_by, and without a cursor",
     "limit": "no limit for an export of the audit log",
     "external_user": "exactly one filter of DELETE /v1/sessions",
     "scopes": "some of the scopes that the key has",
