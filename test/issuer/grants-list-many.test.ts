@@ -1,7 +1,6 @@
 import { type GrantAnswer, grantPage } from '@presign/schema';
 import { apiKeys, grants } from '@presign/schema/tables';
 import { eq, type SQL, sql } from 'drizzle-orm';
-import { PgDialect } from 'drizzle-orm/pg-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Account, addAccount, addApiKey } from './accounts.ts';
@@ -42,25 +41,22 @@ describe('in an account with very many URLs', () => {
   let account: Account;
   let keys: string[];
   let reader: Of;
-  const plans: { readonly plan: Plan; readonly isCount: boolean }[] = [];
-  const jit = new Set<string>();
+  const plans: Plan[] = [];
 
   /** URLs of a key, the newest of them so long ago. */
-  const add = async (count: number, key: string, ago: string, of: Added = {}) => {
-    const owner = of.owner ?? account.id;
+  const add = async (count: number, key: string, ago: string, of: { user?: string; ended?: true } = {}) => {
     const rows = await stack.db.execute<{ id: string }>(sql`with made as (
         select gen_random_uuid() as id, gen_random_uuid() as budget, gen_random_uuid() as grant_id,
           now() - ${ago}::interval - n * interval '1 ms' as at from generate_series(1, ${count}::int) n),
-      s as (insert into sessions (id, account_id, created_at) select id, ${owner}::uuid, at from made),
+      s as (insert into sessions (id, account_id, created_at) select id, ${account.id}::uuid, at from made),
       b as (insert into budgets (id, partition, max_uses) select budget, 0, 10 from made),
       g as (insert into grants (id, account_id, session_id, budget_id, api_key_id, kind, provider, external_user, issued_at, expires_at)
-        select grant_id, ${owner}::uuid, id, budget, ${key}::uuid, 'llm', 'openai', ${of.user ?? null}::text, at,
+        select grant_id, ${account.id}::uuid, id, budget, ${key}::uuid, 'llm', 'openai', ${of.user ?? null}::text, at,
           case when ${of.ended === true}::boolean then at else now() + interval '1 day' end from made)
       select grant_id::text as id from made order by at desc`);
     return rows.map(({ id }) => id);
   };
 
-  let foreign: string;
   let rare: string[];
   let oldest: string[];
   let expired: string[];
@@ -73,92 +69,39 @@ describe('in an account with very many URLs', () => {
     rare = await add(2, keys[0] ?? '', '2 hours', { user: 'rare' });
     expired = await add(2, keys[1] ?? '', '3 hours', { user: 'busy', ended: true });
     oldest = await add(1, keys[2] ?? '', '4 hours');
-    foreign = await addForeignSession();
     await stack.db.execute(sql`analyze`);
-    const issuer = await startOwnIssuer(stack, { db: explaining(stack.db) });
+    const explained = new Proxy(stack.db, { get: (db, name) => explaining(db, name) });
+    const issuer = await startOwnIssuer(stack, { db: explained });
     const apiKey = await addApiKey(stack, account.id, { scopes: ['read'] });
     reader = { ...issuer, apiKey };
     return () => issuer.close();
   }, 120_000);
 
-  /** A session of another account with thousands of URLs. */
-  const addForeignSession = async () => {
-    const other = await addAccount(stack);
-    await addApiKey(stack, other.id);
-    const [key] = await stack.db.select().from(apiKeys).where(eq(apiKeys.accountId, other.id));
-    await add(5_000, key?.id ?? '', '1 hour', { owner: other.id });
-    const [first] = await stack.db.select().from(grants).where(eq(grants.accountId, other.id)).limit(1);
-    const session = first?.sessionId ?? '';
-    await stack.db.update(grants).set({ sessionId: session }).where(eq(grants.accountId, other.id));
-    return session;
-  };
-
-  /** Explains each statement that reads grants before it runs. */
-  const explaining = <Db extends Reads>(db: Db): Db =>
-    new Proxy(db, {
-      get: (_db, name) => {
-        const own = Reflect.get(db, name) as unknown;
-        if (typeof own !== 'function') return own;
-        const run = own.bind(db) as (...args: unknown[]) => unknown;
-        if (name === 'transaction')
-          return (read: (tx: Db) => unknown, options: unknown) =>
-            run((tx: Db) => read(explaining(tx)), options);
-        if (name === 'execute') return (query: SQL) => explain(db, query).then(() => run(query));
-        if (name === '$count')
-          return (source: SQL) => explain(db, sql`select count(*) from ${source}`).then(() => run(source));
-        return name === 'select' ? (...fields: unknown[]) => explainedOnceRun(db, run(...fields)) : run;
-      },
-    });
-
-  const explainedOnceRun = (db: Reads, query: unknown): unknown =>
-    new Proxy(query as Explainable, {
-      get: (made, name) => {
-        const own = Reflect.get(made, name) as unknown;
-        if (typeof own !== 'function' || name === 'constructor') return own;
-        const run = own.bind(made) as (...args: unknown[]) => unknown;
-        if (name === 'then')
-          return (...then: Parameters<Promise<unknown>['then']>) =>
-            explain(db, made.getSQL())
-              .then(() => made)
-              .then(...then);
-        return (...args: unknown[]) => {
-          const next = run(...args);
-          const isQuery = typeof next === 'object' && next !== null && 'then' in next && 'getSQL' in next;
-          return isQuery ? explainedOnceRun(db, next) : next;
-        };
-      },
-    });
-
-  const explain = async (db: Reads, query: SQL) => {
-    const { sql: text, params } = new PgDialect().sqlToQuery(query);
-    // The issuer's sweeps read grants, too, and not of this account alone.
-    const isOfEntries = text.includes('"grants"."id" in (');
-    if (!text.includes('"grants"') || !(isOfEntries || params.includes(account.id))) return;
-    const [row] = await db.execute(sql`explain (analyze, format json) ${query}`);
-    const plan = Object.values(row ?? {})[0];
-    const [{ Plan }] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as [{ Plan: Plan }];
-    plans.push({ plan: Plan, isCount: text.startsWith('select count(*)') });
-    const [setting] = await db.execute<{ jit: string }>(sql`select current_setting('jit') as jit`);
-    // The entries of a page are read by their ids, outside of the transaction.
-    if (!isOfEntries) jit.add(setting?.jit ?? '');
+  /** Explains each statement that looks up grants before it runs. */
+  const explaining = (db: Stack['db'], name: string | symbol) => {
+    const own = Reflect.get(db, name) as unknown;
+    if (name !== 'execute') return typeof own === 'function' ? own.bind(db) : own;
+    return async (query: SQL) => {
+      const [row] = await db.execute(sql`explain (analyze, format json) ${query}`);
+      const plan = Object.values(row ?? {})[0];
+      const [{ Plan }] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as [{ Plan: Plan }];
+      plans.push(Plan);
+      return db.execute(query);
+    };
   };
 
   /** How many rows a query reads of the table of grants, and the kinds of its scans. */
   const costOf = async (query: Query) => {
     plans.length = 0;
-    jit.clear();
     const page = await list(reader, query);
-    const nodes = plans.flatMap(({ plan, isCount }) =>
-      nodesOf(plan).flatMap((node) => (node['Relation Name'] === 'grants' ? [{ ...node, isCount }] : [])),
-    );
+    const nodes = plans.flatMap(nodesOf).filter((node) => node['Relation Name'] === 'grants');
     expect(nodes.length).toBeGreaterThan(0);
     const read = nodes.map(
       (node) => node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)),
     );
     return {
       page,
-      // A count ends at its limit. If most grants fit, Postgres takes them from the table.
-      scans: new Set(nodes.flatMap((node) => (node.isCount ? [] : node['Node Type']))),
+      scans: new Set(nodes.map((node) => node['Node Type'])),
       rows: read.reduce((sum, each) => sum + each, 0),
     };
   };
@@ -167,11 +110,10 @@ describe('in an account with very many URLs', () => {
     ['all', {}, 250],
     ['of one API key', { of: 'key' }, 100],
     ['of a user with few URLs', { external_user: 'rare' }, 10],
-    ['of a user with very many', { external_user: 'busy' }, 18_200],
-    ['active ones of very many', { status: 'active' }, 18_200],
+    ['of a user with very many', { external_user: 'busy' }, 8_100],
+    ['active ones of very many', { status: 'active' }, 8_100],
     ['expired ones', { status: 'expired' }, 10_100],
     ['of a session', { of: 'session' }, 10],
-    ['of a session of another account', { of: 'foreign' }, 10],
   ] as const)('a page %s reads a bounded number of grants, by indexes', async (_name, asked, most) => {
     const [first] = rare;
     const session = await stack.db
@@ -182,14 +124,12 @@ describe('in an account with very many URLs', () => {
     const filter: Query = {
       ...query,
       ...(of === 'key' && { api_key: keys[0] ?? '' }),
-      ...(of === 'foreign' && { session_id: foreign }),
       ...(of === 'session' && { session_id: session[0]?.sessionId ?? '' }),
     };
     for (const cursor of [undefined, (await list(reader, { limit: 50 })).next_cursor ?? '']) {
       const { scans, rows } = await costOf({ limit: 20, ...filter, ...(cursor && { cursor }) });
       expect(scans, JSON.stringify(filter)).not.toContain('Seq Scan');
       expect(rows, JSON.stringify(filter)).toBeLessThanOrEqual(most);
-      expect([...jit]).toEqual(['off']);
     }
   });
 
@@ -203,10 +143,6 @@ describe('in an account with very many URLs', () => {
     expect(all.flat().at(-1)).toBe(oldest[0]);
   }, 120_000);
 });
-
-type Added = { readonly user?: string; readonly ended?: true; readonly owner?: string };
-type Reads = Pick<Stack['db'], 'execute'>;
-type Explainable = PromiseLike<unknown> & { readonly getSQL: () => SQL };
 
 type Plan = {
   readonly 'Node Type': string;

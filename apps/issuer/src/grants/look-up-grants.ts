@@ -1,7 +1,7 @@
 import { type GrantsQuery, writeCursor } from '@presign/schema';
 import { statusInSql, timeInSql } from '@presign/schema/grant-status';
 import { apiKeys, budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
-import type { Database, TextRow, Transaction } from '@presign/service/database';
+import type { Database, TextRow } from '@presign/service/database';
 import { and, eq, gt, isNull, type SQL, sql } from 'drizzle-orm';
 import { after, filtersOf, micros, newestFirst } from '../answers/page.ts';
 
@@ -29,14 +29,9 @@ export type LookedUp = { readonly ids: readonly string[]; readonly nextCursor: s
  */
 export async function lookUpGrants(db: Database, asked: Asked, goOn: () => void): Promise<LookedUp> {
   const { limit } = asked.query;
-  const read = async (tx: Transaction) => {
-    // Postgres expects many rows. Compiling for them takes longer than to read a page.
-    await tx.execute(sql`set local jit = off`);
-    const few = await findFew(tx, asked, goOn);
-    goOn();
-    return tx.execute<TextRow>(few ? sortFew(asked, few) : walkKeys(asked));
-  };
-  const rows = await db.transaction(read, { accessMode: 'read only' });
+  const few = await findFew(db, asked, goOn);
+  goOn();
+  const rows = await db.execute<TextRow>(few ? sortFew(asked, few) : walkKeys(asked));
   const found = rows.filter(({ fits }) => fits === 'true').map(placeOf);
   const page = found.slice(0, limit);
   const last = rows.at(-1);
@@ -48,15 +43,15 @@ export async function lookUpGrants(db: Database, asked: Asked, goOn: () => void)
 const placeOf = ({ id, micros: at }: TextRow) => ({ id: id ?? '', micros: at ?? '' });
 
 /** The first condition of a query that has an index and that few grants fit. Undefined: none. */
-async function findFew(tx: Transaction, asked: Asked, goOn: () => void): Promise<SQL | undefined> {
+async function findFew(db: Database, asked: Asked, goOn: () => void): Promise<SQL | undefined> {
   for (const condition of indexed(asked)) {
     goOn();
-    const some = tx
+    const some = db
       .select({ id: grants.id })
       .from(grants)
       .where(condition)
       .limit(FEW + 1);
-    if ((await tx.$count(some.as('some'))) <= FEW) return condition;
+    if ((await db.$count(some.as('some'))) <= FEW) return condition;
   }
   return undefined;
 }
@@ -65,12 +60,9 @@ async function findFew(tx: Transaction, asked: Asked, goOn: () => void): Promise
 function indexed({ accountId, query, nowMs }: Asked): (SQL | undefined)[] {
   const { session_id: session, external_session: external, external_user: user, status } = query;
   const own = eq(grants.accountId, accountId);
-  // Postgres reads this first. Otherwise it could read all grants of another account's session, and keep no grant.
-  const ownSession = (id: string) => sql`(select ${sessions.id} from ${sessions}
-    where ${and(eq(sessions.id, id), eq(sessions.accountId, accountId))})`;
   const isLive = and(isNull(grants.revokedAt), gt(grants.expiresAt, timeInSql(nowMs)));
   return [
-    ...(session === undefined ? [] : [and(own, eq(grants.sessionId, ownSession(session)))]),
+    ...(session === undefined ? [] : [and(own, eq(grants.sessionId, session))]),
     ...(external === undefined ? [] : [and(own, eq(grants.externalSession, external))]),
     ...(user === undefined ? [] : [and(own, eq(grants.externalUser, user))]),
     ...(status === 'active' || status === 'exhausted' ? [and(own, isLive)] : []),
