@@ -55,8 +55,7 @@ const MOST_SIGNATURES = 10;
 
 function bytesOf(body: unknown): Uint8Array {
   if (typeof body === 'string') return new TextEncoder().encode(body);
-  // Those of another realm, as in Jest's jsdom, are no instance of this one's Uint8Array.
-  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  if (body instanceof Uint8Array) return body;
   throw new TypeError('body: expected the body as it came, in bytes or text, before it is parsed.');
 }
 

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { verifyWebhook, WebhookVerificationError } from '../src/index.ts';
 
@@ -21,8 +20,6 @@ test('a request of the issuer is accepted as text or bytes, with headers of any 
   const event = await verifyWebhook(BODY, headers, SECRET);
   expect(event).toEqual(JSON.parse(BODY));
   expect(await verifyWebhook(Buffer.from(BODY), new Headers(headers), SECRET)).toEqual(event);
-  const foreign = runInNewContext('Uint8Array.from(bytes).subarray(1)', { bytes: Buffer.from(`-${BODY}`) });
-  expect(await verifyWebhook(foreign as Uint8Array, headers, SECRET)).toEqual(event);
   const upper = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
   );
