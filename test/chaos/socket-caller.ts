@@ -35,7 +35,7 @@ export const RESPONSES_TURNS: Turns = {
   last: 'response.completed',
 };
 
-/** All turns name one model. The provider tells the turns apart by the name in their metadata. */
+/** Turns of Realtime. Each turn has the name of its call in its metadata, and the provider reads it there. */
 export const REALTIME_TURNS: Turns = {
   query: '?model=gpt-realtime',
   create: (name, random) => ({
