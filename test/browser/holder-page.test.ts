@@ -64,11 +64,11 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
   test('reads what is left of a shared budget of the URL, and when the budget resets', async () => {
     const api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
     await api.createBudget({
-      ...{ name: 'Ada', scope: { external_user: 'ada' }, window: 'month', visible: true },
+      ...{ name: 'Ada', scope: { external_user: 'adam' }, window: 'month', visible: true },
       ...{ cost_limit: 3_000_000, max_uses: 40 },
     });
     const { url } = await stack.issue({
-      ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, external_user: 'ada' },
+      ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, external_user: 'adam' },
     });
     await page.goto(url);
     const budget = page.locator('h3', { hasText: 'A budget of this URL and others' }).locator('+ dl');

@@ -32,8 +32,8 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
       });
     await stack.db.insert(ledger).values([
       // By name, the one who costs least is first.
-      call('ada', '09', 1),
-      call('ada', '09', 0, failed),
+      call('adam', '09', 1),
+      call('adam', '09', 0, failed),
       call('zoe', '09', 7),
       call('zoe', '14', 8, { provider: 'anthropic', model: 'm-2' }),
       call('grace', '14', 3),
@@ -95,14 +95,14 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
   test('Explore: the highest cost is first, and the column heads change the order', async () => {
     const { page } = ui;
     await go(`explore?by=external_user&${week}`);
-    await eventually(async () => (await users()).join() === 'zoe,grace,ada');
+    await eventually(async () => (await users()).join() === 'zoe,grace,adam');
     const head = (name: string) => page.getByRole('columnheader', { name });
     expect(await head('Cost').getAttribute('aria-sort')).toBe('descending');
     await head('user').getByRole('button').click();
-    expect(await users()).toEqual(['ada', 'grace', 'zoe']);
+    expect(await users()).toEqual(['adam', 'grace', 'zoe']);
     expect(await head('Cost').getAttribute('aria-sort')).toBeNull();
     await head('Cost').getByRole('button').click();
-    expect(await users()).toEqual(['zoe', 'grace', 'ada']);
+    expect(await users()).toEqual(['zoe', 'grace', 'adam']);
     await page.getByLabel('Sum by').selectOption('model');
     await page.getByRole('rowheader', { name: 'm-2' }).waitFor();
     expect(await users()).toEqual(['m-1', 'm-2']);
@@ -117,10 +117,10 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     const { page } = ui;
     await go(`explore?by=external_user&model=m-1&${week}`);
     await hover(spending, WEEK.days - 2, WEEK.days);
-    await expectTip([named(Date.parse(DAY)), 'zoe', '$7.00', 'grace', '$3.00', 'ada', '$1.00']);
+    await expectTip([named(Date.parse(DAY)), 'zoe', '$7.00', 'grace', '$3.00', 'adam', '$1.00']);
     expect(await ui.violations()).toEqual([]);
     await hover(spending, WEEK.days - 1, WEEK.days);
-    await expectTip([named(Date.parse(NEXT)), 'zoe', '$0.00', 'grace', '$0.00', 'ada', '$0.00']);
+    await expectTip([named(Date.parse(NEXT)), 'zoe', '$0.00', 'grace', '$0.00', 'adam', '$0.00']);
     await page.mouse.move(0, 0);
     await eventually(async () => (await page.getByRole('tooltip').count()) === 0);
     await pick(spending, WEEK.days - 2, WEEK.days, `from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await hover(byHour, 14, 24);
     await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '1', 'failed', '0']);
     await page.getByText('Refused calls are counted by the day alone').waitFor();
-    await go(`requests?external_user=ada&${day}`);
+    await go(`requests?external_user=adam&${day}`);
     await chart(byDay).waitFor();
     await page.getByText('Calls with these filters are summed by the day').waitFor();
     expect(await chart(byHour).count()).toBe(0);

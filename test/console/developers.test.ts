@@ -90,13 +90,13 @@ describe.skipIf(!hasChromium)('the pages for developers', () => {
     await ui.picture('policy', 740);
     expect(await ui.violations()).toEqual([]);
     const { config: _, ...next } = policy;
-    await field('The policy as JSON').fill(JSON.stringify({ ...next, external_user: 'ada' }));
-    expect(await field('User').inputValue()).toBe('ada');
+    await field('The policy as JSON').fill(JSON.stringify({ ...next, external_user: 'adam' }));
+    expect(await field('User').inputValue()).toBe('adam');
     expect(await field('Settings of each call').inputValue()).toBe('');
     await send('Create');
     await field('The new API key').waitFor();
     await send('Close');
-    expect((await keyNamed('Web'))[0]?.policy).toEqual({ ...next, external_user: 'ada' });
+    expect((await keyNamed('Web'))[0]?.policy).toEqual({ ...next, external_user: 'adam' });
   });
 
   test('an invalid text is not sent, and a refusal of the issuer is shown at its field', async () => {

@@ -20,9 +20,9 @@ describe.skipIf(!hasChromium)('each page', () => {
   beforeAll(async () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
-    const scope = { external_user: 'ada' };
+    const scope = { external_user: 'adam' };
     budget = (await api.createBudget({ name: 'Team', scope, cost_limit: 500_000, window: 'month' })).id;
-    for (const user of ['ada', 'grace'])
+    for (const user of ['adam', 'grace'])
       await makeCalls(stack, { apiKey: stack.apiKey, user }, 'Why is the sky blue? '.repeat(60), 2);
     await callsSettled(stack);
   });
@@ -78,12 +78,12 @@ describe.skipIf(!hasChromium)('each page', () => {
         await row('grace').waitFor();
         await hand.write('Find', 'ad');
         await eventually(async () => (await row('grace').count()) === 0);
-        expect(await row('ada').count()).toBe(1);
+        expect(await row('adam').count()).toBe(1);
       },
     },
     {
       name: 'one customer',
-      open: (opened) => openOne(opened, 'Customers', 'ada'),
+      open: (opened) => openOne(opened, 'Customers', 'adam'),
       use: (opened, own) => raise(opened, 60 + own),
     },
     {

@@ -39,14 +39,14 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     account = await ownAccount(stack);
     const budget = { window: 'month', cost_limit: 1_000_000 };
-    await admin('POST', '/v1/budgets', { ...budget, name: 'Team', scope: { external_user: 'ada' } });
+    await admin('POST', '/v1/budgets', { ...budget, name: 'Team', scope: { external_user: 'adam' } });
     await admin('POST', '/v1/budgets', { ...budget, name: SCRIPT, scope: { external_user: SCRIPT } });
     await admin('POST', '/v1/budgets', { ...budget, name: LONG, scope: { external_user: LONG } });
     const most = { name: 'Most', scope: { metadata: { plan: SCRIPT } }, cost_limit: MOST };
     await admin('POST', '/v1/budgets', { ...budget, ...most });
     const { apiKey } = stack;
-    session = await makeCalls(stack, { apiKey, user: 'ada' }, 'Why is the sky blue? '.repeat(60), 2);
-    await makeCalls(stack, { apiKey, user: 'ada', model: 'sandbox-mini' }, 'How do planes fly?', 1);
+    session = await makeCalls(stack, { apiKey, user: 'adam' }, 'Why is the sky blue? '.repeat(60), 2);
+    await makeCalls(stack, { apiKey, user: 'adam', model: 'sandbox-mini' }, 'How do planes fly?', 1);
     await makeCalls(stack, { apiKey, user: SCRIPT }, 'Hello', 1);
     await addApiKey(stack, account, { name: 'Old', expiresAt: new Date(Date.now() - 1_000) });
     await callsSettled(stack);
@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
   test('the fields of a filter show the active filter, also after a link and the Back button', async () => {
     const { page } = ui;
     await ui.open('URLs');
-    await page.getByLabel('User').fill('ada');
+    await page.getByLabel('User').fill('adam');
     await page.getByLabel('State', { exact: true }).selectOption('active');
     await eventually(async () => (await page.getByRole('row').count()) === 3);
     await ui.open('URLs');
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await page.getByLabel('User').inputValue()).toBe('');
     expect(await page.getByLabel('State', { exact: true }).inputValue()).toBe('');
     await page.goBack();
-    await eventually(async () => (await page.getByLabel('User').inputValue()) === 'ada');
+    await eventually(async () => (await page.getByLabel('User').inputValue()) === 'adam');
     expect(await page.getByLabel('State', { exact: true }).inputValue()).toBe('active');
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
@@ -117,12 +117,12 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
   test('the link of a usage row opens exactly the calls of the row', async () => {
     const { page } = ui;
     await page.goto(`${stack.consoleUrl}#/explore?by=external_user&model=sandbox-mini`);
-    await page.getByRole('link', { name: 'ada', exact: true }).waitFor();
-    const cost = (await cells('ada')).at(-1) ?? '';
-    await page.getByRole('link', { name: 'ada', exact: true }).click();
+    await page.getByRole('link', { name: 'adam', exact: true }).waitFor();
+    const cost = (await cells('adam')).at(-1) ?? '';
+    await page.getByRole('link', { name: 'adam', exact: true }).click();
     await page.getByRole('columnheader', { name: /^day/ }).waitFor();
     expect((await cells('Total')).at(-1)).toBe(cost);
-    expect(await page.getByLabel('User').inputValue()).toBe('ada');
+    expect(await page.getByLabel('User').inputValue()).toBe('adam');
     expect(await page.getByLabel('Model').inputValue()).toBe('sandbox-mini');
   });
 
@@ -135,8 +135,8 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await eventually(async () => (await key.innerText()) === 'bootstrap');
     await key.click();
     await eventually(async () => (await page.getByLabel('API key', { exact: true }).inputValue()) === id);
-    await page.getByLabel('User').fill('ada');
-    await page.waitForURL(/external_user=ada/);
+    await page.getByLabel('User').fill('adam');
+    await page.waitForURL(/external_user=adam/);
     expect(page.url()).toContain(id);
   });
 
@@ -149,13 +149,13 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
       const [user, model] = ['external_user', 'model'].map((name) => document.querySelector('input[name=' + name + ']'));
       const look = () => {
         if (model.value !== 'm') return setTimeout(look);
-        user.value = 'ada';
+        user.value = 'adam';
         requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(user.value))));
       };
       look();
       location.hash = '#/explore?by=model&model=m';
     })`);
-    expect(await typed).toBe('ada');
+    expect(await typed).toBe('adam');
   });
 
   test('users with the names of chart groups are separate groups', async () => {
@@ -406,7 +406,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
 
   test('the price of a call fits on a phone', async () => {
     const { page } = ui;
-    const calls = (await admin('GET', '/v1/calls?external_user=ada')) as unknown as {
+    const calls = (await admin('GET', '/v1/calls?external_user=adam')) as unknown as {
       data: { request_id: string }[];
     };
     await page.setViewportSize({ width: 360, height: 740 });

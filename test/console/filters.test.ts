@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
       externalUser: 'grace',
       settledAt,
     };
-    const team = { externalUser: 'ada', tags: { team: 'blue' }, settledAt };
+    const team = { externalUser: 'adam', tags: { team: 'blue' }, settledAt };
     await stack.db
       .insert(ledger)
       .values([
@@ -116,11 +116,11 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await page.getByRole('heading', { level: 1, name: 'zz/top 100%' }).waitFor();
     await eventually(async () => /This month\n\$0\.00\nForecast\n\$0\.00/.test(await texts()));
     await page.keyboard.press('Control+K');
-    await page.keyboard.type('ada');
-    await page.getByRole('option', { name: 'ada customer' }).waitFor();
+    await page.keyboard.type('adam');
+    await page.getByRole('option', { name: 'adam customer' }).waitFor();
     expect(await page.getByRole('listbox', { name: 'Found' }).getByRole('option').count()).toBe(1);
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: 'ada' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'adam' }).waitFor();
   });
 
   test('a share of refused calls is shown only for whole days of UTC', async () => {
@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     };
     await whileAsked(async () => {
       expect(await sorted.getAttribute('aria-sort')).toBe('ascending');
-      expect(await page.getByRole('rowheader', { name: 'ada' }).count()).toBe(1);
+      expect(await page.getByRole('rowheader', { name: 'adam' }).count()).toBe(1);
     });
     await own.open('Home');
     const whole = async () => !/^…$|Loading…/m.test(await page.locator('main').innerText());

@@ -14,7 +14,7 @@ const CENT = 10_000;
 
 /** The spending of customers in cents: in the seven days before, and in the last seven days. */
 const CUSTOMERS = [
-  ['ada', 1_000, 100],
+  ['adam', 1_000, 100],
   ['barbara', 250, 0],
   ['alan', 400, 400],
   ['linus', 0, 300],
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)('the home page, over known calls', () => {
         each.split('\t').map((cell) => cell.trim()),
       );
     const expected = [
-      ['ada', '$10.00', '$1.00', '−$9.00'],
+      ['adam', '$10.00', '$1.00', '−$9.00'],
       ['grace', '$2.00', '$8.00', '+$6.00'],
       ['linus', '$0.00', '$3.00', '+$3.00'],
       ['barbara', '$2.50', '$0.00', '−$2.50'],

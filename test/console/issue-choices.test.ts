@@ -27,14 +27,14 @@ describe.skipIf(!hasChromium)('the choices of the issuing form', () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     const budget = (name: string, scope: object) => ({ name, scope, cost_limit: 2_000_000, window: 'month' });
     await send('/v1/budgets', budget('Everyone', { account: true }));
-    await send('/v1/budgets', budget('Of Ada', { external_user: 'ada' }));
+    await send('/v1/budgets', budget('Of Ada', { external_user: 'adam' }));
     await send('/v1/budgets', budget('Of Grace', { external_user: 'grace' }));
     const other = await addAccount(stack);
     const foreign = await addApiKey(stack, other.id, { scopes: ['admin'] });
     await send('/v1/budgets', budget('Foreign', { account: true }), foreign);
     await send('/v1/virtual-keys', { name: 'Foreign key', provider: 'sandbox', key: 'sk-sandbox' }, foreign);
     await send('/v1/virtual-keys', { name: 'Production', provider: 'sandbox', key: 'sk-sandbox' });
-    await makeCalls(stack, { apiKey: stack.apiKey, user: 'ada' }, 'Why is the sky blue? '.repeat(40), 2);
+    await makeCalls(stack, { apiKey: stack.apiKey, user: 'adam' }, 'Why is the sky blue? '.repeat(40), 2);
     await callsSettled(stack);
     ui = await openIssue(browser, stack);
   });
@@ -55,8 +55,8 @@ describe.skipIf(!hasChromium)('the choices of the issuing form', () => {
   test('provider, path, user, virtual key and models can be chosen, and models show their prices', async () => {
     await ui.form();
     await eventually(async () => ((await optionsOf('provider')) as string[]).includes('sandbox'));
-    await eventually(async () => ((await optionsOf('external_user')) as string[]).includes('ada'));
-    await ui.fill({ provider: 'sandbox', path: '/v1/chat/completions', external_user: 'ada' });
+    await eventually(async () => ((await optionsOf('external_user')) as string[]).includes('adam'));
+    await ui.fill({ provider: 'sandbox', path: '/v1/chat/completions', external_user: 'adam' });
     await ui.field('virtual_key').locator('option', { hasText: 'Production' }).waitFor({ state: 'attached' });
     expect(await ui.field('virtual_key').innerText()).not.toContain('Foreign');
     const fold = ui.page.locator('details:not([open])', { has: ui.field('virtual_key') });
@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('the choices of the issuing form', () => {
       await add.press('Enter');
     }
     expect(await json()).toMatchObject({
-      ...{ provider: 'sandbox', path: '/v1/chat/completions', external_user: 'ada' },
+      ...{ provider: 'sandbox', path: '/v1/chat/completions', external_user: 'adam' },
       ...{ models: ['sandbox-1', 'sandbox-mini'], virtual_key: expect.stringMatching(/^vk_/) },
     });
     await ui.press('Issue');

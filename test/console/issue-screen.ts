@@ -8,7 +8,7 @@ export const KEY = `sk-sandbox-'"$HOME\`\\n`;
 /** A request for a URL of the sandbox, in the order of the form. */
 export const CHAT = {
   ...{ provider: 'sandbox', path: '/v1/chat/completions', client_api_key: KEY },
-  ...{ cost_limit: '0.05', max_uses: '2', external_user: 'ada' },
+  ...{ cost_limit: '0.05', max_uses: '2', external_user: 'adam' },
 };
 
 export type IssueScreen = ConsolePage & {

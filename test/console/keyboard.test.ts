@@ -29,9 +29,9 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the page', () => {
   beforeAll(async () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     receiver = await startUpstream((_seen, response) => void response.writeHead(204).end());
-    const scope = { external_user: 'ada' };
+    const scope = { external_user: 'adam' };
     await ask('POST', '/v1/budgets', { name: 'Team', scope, cost_limit: 500_000, window: 'month' });
-    await makeCalls(stack, { apiKey: stack.apiKey, user: 'ada' }, 'Why is the sky blue? ', 1);
+    await makeCalls(stack, { apiKey: stack.apiKey, user: 'adam' }, 'Why is the sky blue? ', 1);
     await callsSettled(stack);
     request = (await list<{ request_id: string }>('/v1/calls'))[0]?.request_id ?? '';
     ui = await openConsole(browser, stack);

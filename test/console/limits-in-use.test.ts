@@ -81,10 +81,10 @@ describe.skipIf(!hasChromium)('the limits on the home page', () => {
 
   test('include a budget while a call holds its money, with the held amount', async () => {
     await send('POST', '/v1/budgets', {
-      ...{ name: 'Team', scope: { external_user: 'ada' }, cost_limit: 25_000_000, window: 'month' },
+      ...{ name: 'Team', scope: { external_user: 'adam' }, cost_limit: 25_000_000, window: 'month' },
     });
     const { url = '' } = await send('POST', '/v1/presign', {
-      ...{ ...CHAT, provider: 'slow', client_api_key: 'sk-slow', external_user: 'ada' },
+      ...{ ...CHAT, provider: 'slow', client_api_key: 'sk-slow', external_user: 'adam' },
     });
     const call = callOnce(url, 'Hello', 'slow-1');
     await row(/^Team/).waitFor();

@@ -24,7 +24,12 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     virtualKey = (await api.createVirtualKey({ ...key, budget: { max_uses: 1 } })).id;
     const scope = { virtual_key: virtualKey };
     await api.createBudget({ name: 'Of the key', scope, max_uses: 1, window: 'month' });
-    const issued = await api.presign({ ...CHAT, virtual_key: virtualKey, external_user: 'ada', max_uses: 1 });
+    const issued = await api.presign({
+      ...CHAT,
+      virtual_key: virtualKey,
+      external_user: 'adam',
+      max_uses: 1,
+    });
     session = issued.session_id;
     const answer = await callOnce(issued.url, 'Hello');
     request = answer.headers.get('x-presign-request-id') ?? '';
@@ -92,7 +97,10 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     await go('');
     await leadsTo(table(limits).getByRole('link', { name: 'Production', exact: true }), 'Production');
     await go('');
-    await leadsTo(table(limits).getByRole('link', { name: `${short(grant)} of ada` }), `URL ${short(grant)}`);
+    await leadsTo(
+      table(limits).getByRole('link', { name: `${short(grant)} of adam` }),
+      `URL ${short(grant)}`,
+    );
   });
 
   test('the page of a URL links to its keys and its budget, and the page of a budget links to its key', async () => {
@@ -118,7 +126,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
 
   test.each([
     ['a session', () => `urls/${session}`, 'URLs of this session'],
-    ['a customer', () => 'customers/ada', 'URLs of this customer'],
+    ['a customer', () => 'customers/adam', 'URLs of this customer'],
   ])('the page of %s lists its URLs with their spending, and links to each', async (_of, place, name) => {
     await go(place());
     const row = table(name).locator('tbody tr');

@@ -15,7 +15,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
   beforeAll(async () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
-    const { url } = await issue('ada');
+    const { url } = await issue('adam');
     expect((await callOnce(url, 'Hello')).status).toBe(200);
     await api.createWebhook({ url: 'http://127.0.0.1:9/first' });
     await api.createVirtualKey({ name: 'First', provider: 'sandbox', key: 'sk-sandbox' });
@@ -126,7 +126,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     await eventually(async () => answers() > 1);
     expect(await field.inputValue()).toBe('ad');
     await page.keyboard.type('a');
-    await row('ada').waitFor();
-    expect(await field.inputValue()).toBe('ada');
+    await row('adam').waitFor();
+    expect(await field.inputValue()).toBe('adam');
   });
 });

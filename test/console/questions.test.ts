@@ -97,16 +97,16 @@ describe.skipIf(!hasChromium)('with the sample of `pnpm start`', () => {
     };
     await costs.waitFor();
     expect(await amount('All customers', 0)).toBe(total.cost);
-    const ada = data.find(({ external_user: user }) => user === 'ada')?.cost ?? 0;
-    expect(await amount('ada', 0)).toBe(ada);
+    const adam = data.find(({ external_user: user }) => user === 'adam')?.cost ?? 0;
+    expect(await amount('adam', 0)).toBe(adam);
     const week = await api.getUsage({
       from: Math.floor(Date.now() / 1000) - 7 * 86_400,
-      external_user: 'ada',
+      external_user: 'adam',
     });
     const [year = 0, next = 0] = month.split('-').map(Number);
     const left = (Date.UTC(year, next, 1) - Date.now()) / 86_400_000;
-    const expected = ada + (week.total.cost / 7) * left;
-    expect(Math.abs((await amount('ada', 1)) - expected)).toBeLessThan(20_000);
+    const expected = adam + (week.total.cost / 7) * left;
+    expect(Math.abs((await amount('adam', 1)) - expected)).toBeLessThan(20_000);
     await expectFits(ui);
     await settled(page);
     if (size.width === 1440) await ui.picture('sample', 700);

@@ -19,7 +19,7 @@ describe.skipIf(!hasChromium)('the requests of a screen', () => {
     [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     api = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
     // Each URL is of a session of its own.
-    const body = { ...CHAT, client_api_key: 'sk-sandbox', external_user: 'ada', max_uses: 5 };
+    const body = { ...CHAT, client_api_key: 'sk-sandbox', external_user: 'adam', max_uses: 5 };
     for (let at = 0; at < MANY; at++) await stack.issue(body);
     for (let at = 0; at < MANY; at++) await addAccount(stack);
     ui = await openConsole(browser, stack);
@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)('the requests of a screen', () => {
   });
 
   test('a customer: one for all of its URLs', async () => {
-    const asked = await requestsOf('customers/ada', 'URLs of this customer', MANY);
+    const asked = await requestsOf('customers/adam', 'URLs of this customer', MANY);
     expect(of(asked, /grants/)).toEqual(['/v1/grants?external_user,limit']);
     expect(of(asked, /sessions/)).toEqual([]);
   });

@@ -35,7 +35,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     account = await ownAccount(stack);
     await admin('POST', '/v1/budgets', {
       name: 'Team',
-      scope: { external_user: 'ada' },
+      scope: { external_user: 'adam' },
       cost_limit: 500_000,
       max_uses: 2,
       window: 'month',
@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
       otherKey,
     );
     const { apiKey } = stack;
-    session = await makeCalls(stack, { apiKey, user: 'ada' }, 'Why is the sky blue? '.repeat(60), 2);
+    session = await makeCalls(stack, { apiKey, user: 'adam' }, 'Why is the sky blue? '.repeat(60), 2);
     await makeCalls(
       stack,
       { apiKey, user: 'grace', model: 'sandbox-mini' },
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
       },
       { authorization: `Bearer ${otherKey}` },
     );
-    await makeRefusals(stack, { apiKey, user: 'ada' }, 'uses_exhausted', 2);
+    await makeRefusals(stack, { apiKey, user: 'adam' }, 'uses_exhausted', 2);
     await makeRefusals(stack, { apiKey: otherKey, user: `${OTHER} user` }, 'cost_limit_too_low', 3);
     await callsSettled(stack);
     ui = await openConsole(browser, stack);
@@ -168,8 +168,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await ui.page.getByRole('link', { name: 'grace' }).waitFor();
     expect((await cells('Total')).at(-1)).toBe(total);
     // Over her budget.
-    expect((await cells('ada'))[0]).toBe('2');
-    const ofAda = (await cells('ada')).at(-1);
+    expect((await cells('adam'))[0]).toBe('2');
+    const ofAda = (await cells('adam')).at(-1);
     await expectGood('explore', 560);
     await ui.open('Limits');
     await eventually(async () => (await cells('Team'))[2] === ofAda);
@@ -213,7 +213,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
         /\s*\n\s*|\s(?=\w+ \d)/,
       ),
     ).toEqual(expect.arrayContaining(['all 7', 'passed 5', 'failed 0', 'refused 2']));
-    await ui.page.getByLabel('User').fill('ada');
+    await ui.page.getByLabel('User').fill('adam');
     // Two calls that passed, and two that were refused.
     await eventually(async () => (await ui.page.getByRole('row').count()) === 5);
     await ui.page.getByLabel('Outcome', { exact: true }).selectOption('passed');
@@ -503,7 +503,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     ]) {
       await own.open(name);
       const shown = await own.page.locator('main').innerText();
-      for (const foreign of ['ada', 'grace', 'Team', 'Production', session.slice(0, 8)])
+      for (const foreign of ['adam', 'grace', 'Team', 'Production', session.slice(0, 8)])
         expect(shown).not.toMatch(new RegExp(`\\b${foreign}\\b`));
     }
     expect(own.problems).toEqual([]);

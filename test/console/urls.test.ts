@@ -41,7 +41,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     const other = await addAccount(stack);
     const foreign = { ...CHAT, client_api_key: 'sk-sandbox', external_user: `${OTHER} user` };
     await stack.presign(foreign, { authorization: `Bearer ${other.apiKey}` });
-    await issue('ada', 3, { models: ['sandbox-1', 'sandbox-mini'] });
+    await issue('adam', 3, { models: ['sandbox-1', 'sandbox-mini'] });
     const called = await stack.issue({
       ...CHAT,
       client_api_key: 'sk-sandbox',
@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
       expect.arrayContaining(['grace', 'exhausted', '2 of 2', 'sandbox', 'all', 'Calls']),
     );
     expect(await spent.innerText()).toMatch(/100 %\s+\$0\.0000\d\d/);
-    expect(await rows().filter({ hasText: 'ada' }).first().innerText()).toContain('$0.00 of $1.00');
+    expect(await rows().filter({ hasText: 'adam' }).first().innerText()).toContain('$0.00 of $1.00');
     await ui.picture('urls', 520);
     expect(await ui.violations()).toEqual([]);
     expect(ui.problems).toEqual([]);
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     await show('');
     await ui.page.getByLabel('Name').fill('onboard');
     await hasRows(1);
-    await show('external_user=ada');
+    await show('external_user=adam');
     await hasRows(3);
     await show('model=sandbox-mini');
     await hasRows(5);
@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     await ui.page.getByRole('columnheader', { name: 'User' }).getByRole('button').click();
     const users = async () =>
       (await rows().locator('td[data-head="User"]').allInnerTexts()).map((each) => each.trim());
-    expect(await users()).toEqual(['ada', 'ada', 'ada', 'grace', 'grace']);
+    expect(await users()).toEqual(['adam', 'adam', 'adam', 'grace', 'grace']);
   });
 
   test('a row links to the URL, its user and its calls; a URL is raised on its page, and found by its id', async () => {
@@ -466,7 +466,7 @@ describe.skipIf(!hasChromium)('the URLs page', () => {
     await signIn(own, key);
     await own.open('URLs');
     await hasRows(1, own);
-    expect(await own.page.locator('main').innerText()).not.toContain('ada');
+    expect(await own.page.locator('main').innerText()).not.toContain('adam');
     await own.page.getByRole('checkbox', { name: /^Select / }).tap();
     await bar(own)
       .getByRole('button', { name: /^Revoke/ })

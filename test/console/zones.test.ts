@@ -24,7 +24,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     const before = new Date(at('00:00:00').getTime() - 1);
     const after = new Date(at('23:59:59.999').getTime() + 1);
     const rows = [before, ...times, after].map((settledAt) =>
-      row(of, { settledAt, requestId: randomUUID(), externalUser: 'ada' }),
+      row(of, { settledAt, requestId: randomUUID(), externalUser: 'adam' }),
     );
     await stack.db.insert(ledger).values(rows);
   });
@@ -59,8 +59,8 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
       await page.getByLabel('Time zone').selectOption('UTC');
       await page.getByRole('link', { name: DAY, exact: true }).click();
       await expectCalls(4);
-      await page.getByLabel('User').fill('ada');
-      await page.waitForURL(/external_user=ada/);
+      await page.getByLabel('User').fill('adam');
+      await page.waitForURL(/external_user=adam/);
       await expectCalls(4);
       // The address means the same in every zone.
       expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z`);

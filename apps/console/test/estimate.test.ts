@@ -36,7 +36,7 @@ test('without calls the average is unknown', () => {
 
 test.each([
   [{ account: true }, true],
-  [{ external_user: 'ada' }, true],
+  [{ external_user: 'adam' }, true],
   [{ external_user: '*' }, true],
   [{ external_user: 'grace' }, false],
   [{ api_key: 'own' }, true],
@@ -46,7 +46,7 @@ test.each([
   [{ metadata: { team: '*' } }, true],
   [{ metadata: { plan: '*' } }, false],
 ] as const)('a budget of %j and a request', (scope, applies) => {
-  const request = { external_user: 'ada', metadata: { team: 'blue' } };
+  const request = { external_user: 'adam', metadata: { team: 'blue' } };
   expect(appliesTo({ scope, deleted_at: null }, request, 'own')).toBe(applies);
   expect(appliesTo({ scope, deleted_at: 1 }, request, 'own')).toBe(false);
 });
@@ -54,15 +54,15 @@ test.each([
 test('a template counts only while its user or value has no budget of that window, and a deleted template never counts', () => {
   const budget = { kind: 'budget', window: 'month', deleted_at: null, template: 't' } as const;
   const each = { ...budget, id: 't', kind: 'template', scope: { external_user: '*' } } as const;
-  const ada = { ...budget, id: 'ada', scope: { external_user: 'ada' } };
+  const adam = { ...budget, id: 'adam', scope: { external_user: 'adam' } };
   const grace = { ...budget, id: 'grace', scope: { external_user: 'grace' } };
-  const daily = { ...ada, id: 'daily', window: 'day' } as const;
+  const daily = { ...adam, id: 'daily', window: 'day' } as const;
   const team = { ...each, id: 'team', scope: { metadata: { team: '*' } } };
   const idsOf = (...of: Parameters<typeof budgetsOf>[0]) =>
-    budgetsOf(of, { external_user: 'ada', metadata: { team: 'blue' } }, undefined).map(
+    budgetsOf(of, { external_user: 'adam', metadata: { team: 'blue' } }, undefined).map(
       (one) => (one as { id?: string }).id,
     );
-  expect(idsOf(each, ada, grace)).toEqual(['ada']);
+  expect(idsOf(each, adam, grace)).toEqual(['adam']);
   expect(idsOf(each, grace, daily, team)).toEqual(['t', 'daily', 'team']);
-  expect(idsOf(each, { ...ada, deleted_at: 1 })).toEqual(['t']);
+  expect(idsOf(each, { ...adam, deleted_at: 1 })).toEqual(['t']);
 });

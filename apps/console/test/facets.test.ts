@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type FacetRow, valuesOf } from '../src/data/facets.ts';
 import { report } from './report.ts';
 
-const [SUMS] = report({ ada: 0 }).data;
+const [SUMS] = report({ adam: 0 }).data;
 const row = (model: string | null, calls: number): FacetRow => ({ ...(SUMS as FacetRow), model, calls });
 const callsOf = ({ calls }: FacetRow) => calls;
 

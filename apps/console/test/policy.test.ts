@@ -23,7 +23,7 @@ const EVERYTHING: Required<KeyPolicy> = {
   required: ['cost_limit', 'max_uses'],
   bind: { origins: ['https://app.example.com'], ip_ranges: ['203.0.113.0/24'] },
   sockets: false,
-  external_user: 'ada, of the "blue" team',
+  external_user: 'adam, of the "blue" team',
   max_body_bytes: 65_536,
   allowed_fields: ['messages', 'a name, with a comma'],
   config: { max_tokens: 500, stop: ['\n'] },
@@ -86,7 +86,7 @@ describe('a policy in words', () => {
         'that limit cost and uses, for calls of pages of https://app.example.com, for calls from 203.0.113.0/24, ' +
         'that never open as sockets, with bodies of at most 65,536 bytes, ' +
         'with the fields messages and a name, with a comma alone, with max_tokens 500 and stop ["\\n"], ' +
-        'for the user ada, of the "blue" team, and none that would get a warning.',
+        'for the user adam, of the "blue" team, and none that would get a warning.',
     );
   });
 

@@ -4,7 +4,7 @@ import { fitsUrl, hasLimits, nameOfUrl, planChange, type Url, wordsOf } from '..
 const url = (fields: Partial<Url> = {}): Url => ({
   ...{ id: '12345678-0000-4000-8000-000000000000', kind: 'llm', provider: 'sandbox', method: 'POST' },
   ...{ paths: ['/v1/chat/completions'], models: null, server: null, bundle_id: null },
-  ...{ external_session: null, external_user: 'ada', virtual_key: null, api_key: null, metadata: null },
+  ...{ external_session: null, external_user: 'adam', virtual_key: null, api_key: null, metadata: null },
   ...{ issued_at: 0, expires_at: 10_000, status: 'active', cost_limit: 1_000_000, max_uses: 10 },
   ...{ calls_per_minute: null, calls_per_day: null, concurrent_calls: null, tokens_per_minute: null },
   ...{ conditions: null, shared_budgets: [], revision: 1, settled: { used: 0, spent: 0 }, live: null },
@@ -69,7 +69,7 @@ test.each([
   [{ ends: '1h' }, false],
   [{ ends: '1d' }, true],
 ])('a URL and the filter %j', (filters, fits) => {
-  expect(fitsUrl(url({ session_name: 'chat of ada', models: ['sandbox-1'] }), filters, 5_000)).toBe(fits);
+  expect(fitsUrl(url({ session_name: 'chat of adam', models: ['sandbox-1'] }), filters, 5_000)).toBe(fits);
 });
 
 test('a URL without a list of models allows every model, and an ended URL is not ended again', () => {
@@ -91,6 +91,6 @@ test("a filter in the page's address applies to the metadata field that it names
   const own = url({ metadata: { team: 'blue' } });
   for (const filters of [{ session_id: 's' }, { id: own.id }, { 'metadata.team': 'blue' }])
     expect(fitsUrl(own, filters, 0), JSON.stringify(filters)).toBe(true);
-  for (const filters of [{ session_id: 't' }, { 'metadata.team': 'red' }, { user: 'ada' }])
+  for (const filters of [{ session_id: 't' }, { 'metadata.team': 'red' }, { user: 'adam' }])
     expect(fitsUrl(own, filters, 0), JSON.stringify(filters)).toBe(false);
 });
