@@ -1,38 +1,38 @@
 import { expect, test, vi } from 'vitest';
 import { newHoldId } from '../src/limits/admit.ts';
-import {
-  byPartition,
-  keepRenewing,
-  LEASE_SLOTS,
-  LeaseTable,
-  monotonicMs,
-} from '../src/limits/lease-table.ts';
+import { byPartition, keepRenewing, LEASE_SLOTS, LeaseTable } from '../src/limits/lease-table.ts';
+
+const LONGEST_MS = 60_000;
 
 test('a table on shared memory lists the active holds by partition', () => {
   const written = new LeaseTable();
   const [first, second, third] = [newHoldId(), newHoldId(), newHoldId()];
-  written.fill(0, 0, first);
-  written.fill(1, 63, second);
-  written.fill(LEASE_SLOTS - 1, 63, third);
+  written.fill(0, 0, first, LONGEST_MS);
+  written.fill(1, 63, second, LONGEST_MS);
+  written.fill(LEASE_SLOTS - 1, 63, third, LONGEST_MS);
   const read = new LeaseTable(written.memory);
-  expect([...byPartition([read], 60_000)]).toEqual([
+  expect([...byPartition([read])]).toEqual([
     [0, [first]],
     [63, [second, third]],
   ]);
   written.free(1);
-  written.fill(0, 5, second);
-  expect([...byPartition([read], 60_000)]).toEqual([
+  written.fill(0, 5, second, LONGEST_MS);
+  expect([...byPartition([read])]).toEqual([
     [5, [second]],
     [63, [third]],
   ]);
 });
 
-test('a hold older than the longest call is left out', () => {
+test('each hold is renewed for as long as its own call may take', () => {
   const table = new LeaseTable();
-  table.fill(7, 1, newHoldId());
-  const ageMs = monotonicMs() - ([...table.held()][0]?.addedMs ?? 0);
-  expect(byPartition([table], ageMs + 60_000).size).toBe(1);
-  expect(byPartition([table], -1).size).toBe(0);
+  const [ended, longer] = [newHoldId(), newHoldId()];
+  table.fill(7, 1, ended, -1);
+  table.fill(8, 1, longer, LONGEST_MS);
+  expect([...byPartition([new LeaseTable(table.memory)])]).toEqual([[1, [longer]]]);
+  // The slot of a hold that was renewed for longer gets the time of the next one.
+  table.free(8);
+  table.fill(8, 1, ended, -1);
+  expect(byPartition([table]).size).toBe(0);
 });
 
 test('leases are renewed every third of their length, and a failed renewal is repeated every twelfth', async () => {

@@ -4,14 +4,14 @@ import { type RedisClient, type RedisTimeouts, renewAll } from '@presign/limits'
 export const LEASE_SLOTS = 16_384;
 
 const ID_BYTES = 32;
-const SLOT_BYTES = Float64Array.BYTES_PER_ELEMENT + Int32Array.BYTES_PER_ELEMENT + ID_BYTES;
+const SLOT_BYTES = 2 * Float64Array.BYTES_PER_ELEMENT + Int32Array.BYTES_PER_ELEMENT + ID_BYTES;
 
 /** One hold of a call under way. */
 export type HeldLease = {
   readonly partition: number;
   readonly holdId: string;
-  /** When it was added, by `monotonicMs`. */
-  readonly addedMs: number;
+  /** Until when it is renewed, by `monotonicMs`. */
+  readonly untilMs: number;
 };
 
 /** The data that `lease-thread.ts` starts with. */
@@ -19,8 +19,6 @@ export type LeaseThreadStart = {
   readonly redisUrl: string;
   readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
-  /** The longest time for which a hold is renewed. */
-  readonly longestMs: number;
   /** Shared with the main thread, which writes the time (`monotonicMs`) here while its event loop runs. */
   readonly heartbeat: Float64Array;
   /** Also shared. For each partition: when the tables were read for its last renewal (`monotonicMs`). */
@@ -40,6 +38,7 @@ export type LeaseThreadReport = { readonly failed: number };
 export class LeaseTable {
   readonly memory: SharedArrayBuffer;
   readonly #addedMs: Float64Array;
+  readonly #untilMs: Float64Array;
   /** The partition plus 1, or 0 for a free slot. */
   readonly #places: Int32Array;
   readonly #ids: Buffer;
@@ -47,13 +46,18 @@ export class LeaseTable {
   constructor(memory = new SharedArrayBuffer(LEASE_SLOTS * SLOT_BYTES)) {
     this.memory = memory;
     this.#addedMs = new Float64Array(memory, 0, LEASE_SLOTS);
-    this.#places = new Int32Array(memory, this.#addedMs.byteLength, LEASE_SLOTS);
-    this.#ids = Buffer.from(memory, this.#addedMs.byteLength + this.#places.byteLength);
+    this.#untilMs = new Float64Array(memory, this.#addedMs.byteLength, LEASE_SLOTS);
+    const placesAt = this.#addedMs.byteLength + this.#untilMs.byteLength;
+    this.#places = new Int32Array(memory, placesAt, LEASE_SLOTS);
+    this.#ids = Buffer.from(memory, placesAt + this.#places.byteLength);
   }
 
-  fill(slot: number, partition: number, holdId: string): void {
+  /** @param longestMs the longest time for which the hold is renewed */
+  fill(slot: number, partition: number, holdId: string, longestMs: number): void {
+    const now = monotonicMs();
     this.#ids.write(holdId, slot * ID_BYTES, ID_BYTES, 'latin1');
-    this.#addedMs[slot] = monotonicMs();
+    this.#addedMs[slot] = now;
+    this.#untilMs[slot] = now + longestMs;
     // Publishes the slot. `Atomics` orders this write after the writes above.
     Atomics.store(this.#places, slot, partition + 1);
   }
@@ -65,12 +69,17 @@ export class LeaseTable {
     return monotonicMs() - addedMs;
   }
 
+  /** Until when the hold in a slot is renewed, by `monotonicMs`. */
+  untilMs(slot: number): number {
+    return this.#untilMs[slot] ?? 0;
+  }
+
   *held(): Generator<HeldLease> {
     for (let slot = 0; slot < LEASE_SLOTS; slot++) {
       const place = Atomics.load(this.#places, slot);
       if (place === 0) continue;
       const holdId = this.#ids.toString('latin1', slot * ID_BYTES, (slot + 1) * ID_BYTES);
-      yield { partition: place - 1, holdId, addedMs: this.#addedMs[slot] ?? 0 };
+      yield { partition: place - 1, holdId, untilMs: this.untilMs(slot) };
     }
   }
 }
@@ -81,11 +90,11 @@ export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 /** Renews the leases of all tables. Returns how many partitions did not answer. */
 export function renewTables(
   redis: RedisClient,
-  { leaseMs, longestMs, renewedMs }: Pick<LeaseThreadStart, 'leaseMs' | 'longestMs' | 'renewedMs'>,
+  { leaseMs, renewedMs }: Pick<LeaseThreadStart, 'leaseMs' | 'renewedMs'>,
   tables: Iterable<LeaseTable>,
 ): Promise<number> {
   const now = monotonicMs();
-  return renewAll(redis, leaseMs, byPartition(tables, longestMs), (partition) => {
+  return renewAll(redis, leaseMs, byPartition(tables), (partition) => {
     renewedMs[partition] = now;
   });
 }
@@ -116,13 +125,13 @@ export function keepRenewing(leaseMs: number, renew: () => Promise<number>): () 
   return () => clearInterval(timer);
 }
 
-/** The holds of all tables, by partition, that are not older than `longestMs`. */
-export function byPartition(tables: Iterable<LeaseTable>, longestMs: number): Map<number, string[]> {
-  const oldest = monotonicMs() - longestMs;
+/** The holds of all tables that are still renewed, by partition. */
+export function byPartition(tables: Iterable<LeaseTable>): Map<number, string[]> {
+  const now = monotonicMs();
   const found = new Map<number, string[]>();
   for (const table of tables) {
-    for (const { partition, holdId, addedMs } of table.held()) {
-      if (addedMs < oldest) continue;
+    for (const { partition, holdId, untilMs } of table.held()) {
+      if (untilMs < now) continue;
       const holds = found.get(partition);
       if (holds) holds.push(holdId);
       else found.set(partition, [holdId]);

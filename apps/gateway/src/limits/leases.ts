@@ -25,7 +25,8 @@ import { OUTAGE_MS } from './retry.ts';
 
 /** The holds of this gateway's calls in flight. */
 export type Leases = {
-  readonly add: (partition: number, holdId: string, microusd: number) => void;
+  /** Renews a hold until it is removed, or its call has taken its longest time and an hour to settle. */
+  readonly add: (hold: LeasedHold) => void;
   /** Records the lower amount of a hold. */
   readonly lower: (holdId: string, microusd: number) => void;
   readonly remove: (holdId: string) => void;
@@ -38,9 +39,20 @@ export type Leases = {
   readonly close: () => Promise<void>;
 };
 
+/** The hold of a call that has begun. */
+export type LeasedHold = {
+  readonly partition: number;
+  readonly holdId: string;
+  /** 0: it holds a place only. */
+  readonly microusd: number;
+  /** The longest time that its call may take. */
+  readonly longestMs: number;
+};
+
 /** A lease that its call must not outlive. */
 export type Guarded = {
   readonly partition: number;
+  readonly holdId: string;
   /** A time before the lease began, by `monotonicMs`. */
   readonly askedMs: number;
 };
@@ -51,7 +63,6 @@ type Deps = {
   readonly redisUrl?: string | undefined;
   readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
-  readonly upstreamTimeoutMs: number;
   readonly metrics: {
     /** Counts holds whose gateway stopped renewing them. */
     readonly leasesExpired: (holds: number) => void;
@@ -74,9 +85,7 @@ const LONGEST_WAIT_SECONDS = 30;
  * and a busy event loop stops it, too.
  */
 export function startLeases(deps: Deps): Leases {
-  const { redis, redisUrl, redisTimeouts, leaseMs, upstreamTimeoutMs, log } = deps;
-  // A call may take as long as its upstream and its settle; a socket keeps its place also for a last turn, begun at the end of its time.
-  const longestMs = 2 * upstreamTimeoutMs + OUTAGE_MS;
+  const { redis, redisUrl, redisTimeouts, leaseMs, log } = deps;
   const tables: LeaseTable[] = [];
   const slots = new Map<string, number>();
   const free: number[] = [];
@@ -85,7 +94,7 @@ export function startLeases(deps: Deps): Leases {
   let heldMicrousd = 0;
   let usualMs = 2_000;
   const renewedMs = sharedFloats(PARTITIONS);
-  const toStart = { redisTimeouts, leaseMs, longestMs, renewedMs };
+  const toStart = { redisTimeouts, leaseMs, renewedMs };
   const work = deps.metrics.work('leases');
   const renewed = (failed: number) => renewalEnded(log, work, failed);
   const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart, log, renewed });
@@ -110,7 +119,8 @@ export function startLeases(deps: Deps): Leases {
   const sweepNow = () => void sweepAll(sweeper, watch);
   sweepNow();
   const sweeping = setInterval(sweepNow, leaseMs / 6);
-  const guards = startGuards(leaseMs, renewedMs);
+  const renewedUntil = (slot = -1) => tableOf(slot)?.untilMs(slot % LEASE_SLOTS);
+  const guards = startGuards(leaseMs, renewedMs, (holdId) => renewedUntil(slots.get(holdId)));
   return {
     guard: guards.guard,
     held: () => ({ holds: slots.size, microusd: heldMicrousd }),
@@ -118,12 +128,12 @@ export function startLeases(deps: Deps): Leases {
       const slot = slots.get(holdId);
       if (slot !== undefined) setAmount(slot, microusd);
     },
-    add: (partition, holdId, microusd) => {
+    add: ({ partition, holdId, microusd, longestMs }) => {
       if (free.length === 0) addTable();
       const slot = free.pop() ?? 0;
       slots.set(holdId, slot);
       setAmount(slot, microusd);
-      tableOf(slot)?.fill(slot % LEASE_SLOTS, partition, holdId);
+      tableOf(slot)?.fill(slot % LEASE_SLOTS, partition, holdId, longestMs + OUTAGE_MS);
     },
     remove: (holdId) => {
       const slot = slots.get(holdId);
@@ -192,16 +202,24 @@ function startThread({ log, renewed, ...options }: ThreadOptions): Thread {
 const sharedFloats = (length: number) =>
   new Float64Array(new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT));
 
-/** Cuts calls whose leases were not renewed, a sixth of a lease before the leases may end. */
-function startGuards(leaseMs: number, renewedMs: Float64Array) {
+/**
+ * Cuts calls whose leases were not renewed, a sixth of a lease before the leases may end, and calls whose leases are not renewed any more.
+ * @param untilMs until when a hold is renewed. Undefined: its call has ended
+ */
+function startGuards(
+  leaseMs: number,
+  renewedMs: Float64Array,
+  untilMs: (holdId: string) => number | undefined,
+) {
   const guarded = new Bag<Guarded & { readonly addedMs: number; readonly cut: () => void }>();
   const checking = setInterval(() => {
     const now = monotonicMs();
-    for (const { partition, askedMs, addedMs, cut } of guarded) {
+    for (const { partition, holdId, askedMs, addedMs, cut } of guarded) {
       const renewed = renewedMs[partition] ?? 0;
       // A renewal that began before the lease was in the tables does not count.
       const beganMs = renewed > addedMs ? renewed : askedMs;
-      if (now - beganMs > (leaseMs * 5) / 6 - CHECK_PART_OF * leaseMs) cut();
+      const isLate = now - beganMs > (leaseMs * 5) / 6 - CHECK_PART_OF * leaseMs;
+      if (isLate || now > (untilMs(holdId) ?? now)) cut();
     }
   }, leaseMs * CHECK_PART_OF);
   checking.unref();

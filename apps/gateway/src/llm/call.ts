@@ -200,7 +200,9 @@ async function readAndPlan(
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
 async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | undefined> {
   const { grant, holdId, outgoing } = call;
-  deps.leases.add(grant.partition, holdId, tight.admitted.heldMicrousd);
+  const { partition } = grant;
+  const microusd = tight.admitted.heldMicrousd;
+  deps.leases.add({ partition, holdId, microusd, longestMs: deps.upstreamTimeoutMs });
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   const hold = runningHold(deps, call, tight);

@@ -48,7 +48,7 @@ async function sendWithCredential(
   { admitted, askedMs }: Passed,
   answer: LlmReceiver,
 ): Promise<Sent> {
-  const { grant, target, policy, plan } = call;
+  const { grant, target, policy, plan, holdId } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
   // Only a spend limit lowers the bound.
@@ -83,7 +83,9 @@ async function sendWithCredential(
   const unwatch = deps.revocations.watch(policy.ref, cutter);
   const { partition } = grant;
   const unguard =
-    admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, () => cutter.cut('unleased')) : undefined;
+    admitted.places > 0
+      ? deps.leases.guard({ partition, holdId, askedMs }, () => cutter.cut('unleased'))
+      : undefined;
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const turn = deps.turns.of(grant.id);

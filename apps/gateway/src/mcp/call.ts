@@ -40,7 +40,7 @@ import { callsOf, NOTHING, priceCalls } from './request/price.ts';
 import { mcpRecord, priceLines, toolOf } from './request/record.ts';
 import { identify, type McpCall, readPost } from './request/request.ts';
 import { scanIds } from './request/scan-ids.ts';
-import { type McpSent, nothingRan, sendMcp, upstreamOf } from './send.ts';
+import { LONGEST_MS, type McpSent, nothingRan, sendMcp, upstreamOf } from './send.ts';
 
 /** Comparing a name with all names of the URL and the operator takes less than 0.2 ms. A refusal is charged for it, too. */
 const NAME_WORK = 3_000;
@@ -202,7 +202,8 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
  */
 async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: ChargeRefund) {
   const { grant, policy, chargeId, unanswered } = call;
-  deps.leases.add(grant.partition, chargeId, 0);
+  const { partition } = grant;
+  deps.leases.add({ partition, holdId: chargeId, microusd: 0, longestMs: LONGEST_MS });
   let hasLeft = false;
   const leave = () => {
     if (!hasLeft) deps.underWay.track(leaveCall(deps, policy.ref, chargeId));

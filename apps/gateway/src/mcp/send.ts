@@ -140,12 +140,14 @@ const CANCELLED_MS = 5_000;
  */
 function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { revocations, leases, closing, now } = deps;
-  const { policy, grant, method, messages, unanswered, begun, placedMs } = call;
+  const { policy, grant, method, messages, unanswered, begun, chargeId, placedMs } = call;
   const cutter = new Cutter();
   const unguard =
     placedMs === undefined
       ? undefined
-      : leases.guard({ partition: grant.partition, askedMs: placedMs }, () => cutter.cut('unleased'));
+      : leases.guard({ partition: grant.partition, holdId: chargeId, askedMs: placedMs }, () =>
+          cutter.cut('unleased'),
+        );
   let expiresAtMs = grant.expiresAtMs;
   const leftMs = () => Math.max(0, expiresAtMs - now());
   const expire = () => cutter.cut('expired');
@@ -198,7 +200,7 @@ export const upstreamOf = ({ endpoint, server }: Pick<McpCall, 'endpoint' | 'ser
 const PROMPT_MS = 30_000;
 
 /** No MCP URL is valid for longer than a day, so no stream is open for longer. */
-const LONGEST_MS = 86_400_000;
+export const LONGEST_MS = 86_400_000;
 
 async function attempt(
   deps: McpDeps,

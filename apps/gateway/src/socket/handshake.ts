@@ -12,6 +12,7 @@ import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import { NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { chargeCall, count, newHoldId } from '../limits/admit.ts';
+import type { Guarded } from '../limits/leases.ts';
 import { leaveCall } from '../limits/settle.ts';
 import { authorize } from '../llm/authorize.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
@@ -50,8 +51,8 @@ type Allowed = {
   readonly credentialVersion: number;
   /** Frees the connection's place and memory. */
   readonly leave: () => void;
-  /** A time before the lease of its place began. Undefined: it takes no place. */
-  readonly placedMs: number | undefined;
+  /** Undefined: it takes no place. */
+  readonly place: Guarded | undefined;
 };
 
 /** A handshake that was refused: by the gateway, or by an upstream that answered it. */
@@ -138,19 +139,10 @@ function connect(
 }
 
 /** Guards a socket, and reports it at its end. An idle socket keeps no waiting function alive. */
-function keep(
-  deps: LlmDeps,
-  report: CallReport,
-  { connection, allowed: { grant, placedMs, leave } }: Kept,
-): void {
+function keep(deps: LlmDeps, report: CallReport, { connection, allowed: { place, leave } }: Kept): void {
   const openedAt = performance.now();
   const remove = deps.sockets.add(connection);
-  const unguard =
-    placedMs === undefined
-      ? undefined
-      : deps.leases.guard({ partition: grant.partition, askedMs: placedMs }, () =>
-          connection.cut('unleased'),
-        );
+  const unguard = place && deps.leases.guard(place, () => connection.cut('unleased'));
   const over = connection.over.then(() => {
     remove();
     unguard?.();
@@ -234,21 +226,24 @@ async function takePlace(
   requestId: string,
   grant: LlmGrant,
   policy: Policy,
-): Promise<Pick<Allowed, 'policy' | 'credentialVersion' | 'leave' | 'placedMs'> | Refused> {
+): Promise<Pick<Allowed, 'policy' | 'credentialVersion' | 'leave' | 'place'> | Refused> {
   const ask = { uses: 1, spends: policy.costLimited } as const;
   const checked = await count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask));
   if ('refusal' in checked) return checked;
   const chargeId = newHoldId();
   const { leaseMs } = deps;
-  const place = { chargeId, uses: 0, costMicrousd: 0, calls: 0, places: 1, leaseMs, record: '{}' };
-  const counted = await chargeCall(deps, requestId, grant, checked.policy, place);
+  const ofPlace = { chargeId, uses: 0, costMicrousd: 0, calls: 0, places: 1, leaseMs, record: '{}' };
+  const counted = await chargeCall(deps, requestId, grant, checked.policy, ofPlace);
   if ('refusal' in counted) return counted;
   const { admitted, askedMs, policy: drawn } = counted;
   const { credentialVersion, places } = admitted;
-  if (places === 0) return { policy: drawn, credentialVersion, leave: () => {}, placedMs: undefined };
-  deps.leases.add(grant.partition, chargeId, 0);
+  if (places === 0) return { policy: drawn, credentialVersion, leave: () => {}, place: undefined };
+  // Its last turn may begin at the end of its time.
+  const longestMs = 2 * deps.upstreamTimeoutMs;
+  deps.leases.add({ partition: grant.partition, holdId: chargeId, microusd: 0, longestMs });
   const leave = () => deps.underWay.track(leaveCall(deps, drawn.ref, chargeId));
-  return { policy: drawn, credentialVersion, leave, placedMs: askedMs };
+  const place = { partition: grant.partition, holdId: chargeId, askedMs };
+  return { policy: drawn, credentialVersion, leave, place };
 }
 
 type OpenSocket = Extract<Opened, { is: 'open' }> & { readonly secrets: Secrets };

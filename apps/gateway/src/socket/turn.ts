@@ -115,7 +115,9 @@ async function begin(
   const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
   report.admitMs = performance.now() - askedAt;
   if ('refusal' in tight) return tight;
-  deps.leases.add(grant.partition, holdId, tight.admitted.heldMicrousd);
+  const { partition } = grant;
+  const microusd = tight.admitted.heldMicrousd;
+  deps.leases.add({ partition, holdId, microusd, longestMs: deps.upstreamTimeoutMs });
   const outgoing = {
     get destroyed() {
       return of.hasLeft();
