@@ -277,7 +277,7 @@ export class Connection implements Taker {
   /** Stops an API that starts work without admission. */
   #stopLawless(why: string, unasked?: Unasked): void {
     if (unasked && !this.#strays.isNew(unasked)) return;
-    if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.turns, this.#own.dialect));
+    if (unasked) this.#track(chargeUnasked(this.#deps, this.#of, ++this.turns, unasked.most()));
     const { id, provider } = this.#of.grant;
     const of = { connection: this.#own.requestId, grant: id, provider: provider.id };
     this.#deps.log.error({ ...of, why }, 'a socket was cut');

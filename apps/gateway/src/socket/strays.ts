@@ -5,21 +5,23 @@ export const STRAY = 'a response ended that is no turn of its socket';
 
 /** The responses of one socket that no running turn started. */
 export class Strays {
-  #unheard: Set<unknown> | undefined;
+  #unheard: Pick<Running, 'requestId' | 'lane'>[] | undefined;
   #known: Set<unknown> | undefined;
 
   /** Records a turn that was cut. Its response may still start. */
-  turnOver({ requestId, responseId }: Running): void {
+  turnOver({ requestId, lane, responseId }: Running): void {
     if (responseId !== undefined) return;
-    this.#unheard ??= new Set();
-    this.#unheard.add(requestId);
+    this.#unheard ??= [];
+    this.#unheard.push({ requestId, lane });
   }
 
   /** Whether a response is new and belongs to no turn that was cut. The number of such responses is bounded. */
-  isNew({ id, turnId }: Unasked): boolean {
+  isNew({ id, turnId, lane }: Unasked): boolean {
     this.#known ??= new Set();
     if (this.#known.has(id) || this.#known.size > 2 * MOST_TURNS) return false;
     this.#known.add(id);
-    return !this.#unheard?.delete(turnId);
+    const at = this.#unheard?.findIndex((turn) => turn.requestId === turnId || turn.lane === lane) ?? -1;
+    if (at >= 0) this.#unheard?.splice(at, 1);
+    return at < 0;
   }
 }

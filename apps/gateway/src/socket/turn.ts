@@ -27,7 +27,7 @@ import { callRecord } from '../llm/record.ts';
 import type { Sent } from '../llm/send.ts';
 import { admitTightly, type Tight } from '../llm/tight-hold.ts';
 import { llmOperation } from '../traces.ts';
-import type { Create, Running, SocketDialect } from './dialects/dialect.ts';
+import type { Create, Running } from './dialects/dialect.ts';
 import { KEY_ROTATED, NO_JSON } from './dialects/end.ts';
 import { isOfResponse, isReadable } from './dialects/event.ts';
 
@@ -304,10 +304,10 @@ export async function chargeUnasked(
   deps: LlmDeps,
   of: SocketOf,
   number: number,
-  dialect: SocketDialect,
+  most: Create | undefined,
 ): Promise<void> {
   const { grant } = of;
-  const begun = dialect.least && (await beginTurn(deps, of, number, dialect.least(), 0));
+  const begun = most && (await beginTurn(deps, of, number, most, 0));
   if (begun && 'turn' in begun) {
     begun.turn.sent();
     await begun.turn.broken('failure');

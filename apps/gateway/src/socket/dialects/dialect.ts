@@ -42,8 +42,16 @@ export type Create = {
   readonly withBody: (planned: Buffer, requestId: string) => Buffer;
 };
 
-/** A response that no running turn started, and the turn that it names, if any. */
-export type Unasked = { readonly id: unknown; readonly turnId: unknown };
+/** A response that no running turn started. */
+export type Unasked = {
+  readonly id: unknown;
+  /** The request id of the turn that it names, if the protocol has such names. */
+  readonly turnId?: unknown;
+  /** The lane that it is on, if the protocol states lanes. */
+  readonly lane?: string;
+  /** The most expensive turn that it may be. Undefined: it is not known. */
+  readonly most: () => Create | undefined;
+};
 
 /** The fields of a running turn by which a protocol finds the turn of an event. */
 export type Running = {
@@ -73,7 +81,7 @@ export type Running = {
  * - `ready`: the session is set as the protocol requires.
  * - `due`: a turn may be due.
  * - `lawless`: the API started work without admission, so the socket is cut. `unasked`: it started a response, which is charged its
- *   maximum; it may name its turn. `shown`: the event that the holder gets instead.
+ *   maximum. `shown`: the event that the holder gets instead.
  */
 export type Heard<T> =
   | { readonly is: 'part'; readonly turn: T | undefined }

@@ -190,7 +190,7 @@ export class RealtimeDialect implements SocketDialect {
       case 'input_audio_buffer.committed':
         return this.#heardCommit(event.item_id);
       case 'response.created':
-        return heardCreated(event.response, running);
+        return heardCreated(event.response, running, () => this.least());
       case 'response.done':
         return heardDone(event.response, running);
       case 'error':
@@ -267,12 +267,16 @@ const STATUS: ReadonlyMap<unknown, number> = new Map([
   ['rate_limit_error', 429],
 ]);
 
-function heardCreated<T extends Running>(response: unknown, running: readonly T[]): Heard<T> {
+function heardCreated<T extends Running>(
+  response: unknown,
+  running: readonly T[],
+  most: () => Create,
+): Heard<T> {
   const { id, metadata } = isJsonObject(response) ? response : ({} as JsonObject);
   const turnId = isJsonObject(metadata) ? metadata[TURN] : undefined;
   const turn = running.find(({ requestId }) => requestId === turnId);
   if (!turn || turn.responseId !== undefined || typeof id !== 'string')
-    return { is: 'lawless', why: 'a response that no turn began', unasked: { id, turnId } };
+    return { is: 'lawless', why: 'a response that no turn began', unasked: { id, turnId, most } };
   return { is: 'created', turn, id };
 }
 

@@ -3,7 +3,7 @@ import type { JsonObject, Refusal } from '@presign/schema';
 import { errorStatus, isJsonObject, readJson, type Scan, scanJson } from '@presign/schema';
 import { NameTree, namesJudge } from '../../json/names.ts';
 import { ambiguous } from '../../llm/body.ts';
-import type { Asked, Heard, Running, SocketDialect } from './dialect.ts';
+import type { Asked, Create, Heard, Running, SocketDialect } from './dialect.ts';
 import { NO_JSON, NO_OBJECT } from './end.ts';
 import { errorOf } from './error.ts';
 import { lookFor, MOST, readEvent, textAt } from './event.ts';
@@ -160,7 +160,7 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   if (!deciding) return { is: 'part', turn: turnOfPart(frame, running) };
   const { is, id, lane, status, event } = deciding;
   const turn = running.find((each) => each.lane === lane);
-  if (is === 'created') return turn ? { is, turn, id } : { is: 'part', turn };
+  if (is === 'created') return heardCreated(deciding, turn);
   if (is === 'over')
     return turn && id !== undefined && turn.responseId === id ? { is, turn } : { is: 'stray' };
   // It is about no turn that runs, so none is in doubt.
@@ -168,6 +168,21 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   if (!turn || (lane === '' && !turn.isAlone)) return { is: 'unclear' };
   const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && !turn.hasAnswered;
   return isRefusal ? { is: 'refused', turn, status, event } : { is: 'failed', turn };
+}
+
+/** A turn has one response. Any other one costs what nothing holds. */
+function heardCreated<T extends Running>({ id, lane, event }: Deciding, turn: T | undefined): Heard<T> {
+  if (turn && (turn.responseId === undefined || turn.responseId === id)) return { is: 'created', turn, id };
+  const unasked = { id, lane, most: () => mostOf(event) };
+  return { is: 'lawless', why: 'a response that no turn began', unasked };
+}
+
+/** The most expensive turn of the model that a response states: it reads the whole window of the model, and has no bound. */
+function mostOf({ response }: JsonObject): Create | undefined {
+  const { model, id } = isJsonObject(response) ? response : ({} as JsonObject);
+  if (typeof model !== 'string') return undefined;
+  const body = Buffer.from(JSON.stringify({ model, previous_response_id: String(id), input: '' }));
+  return { lane: '', label: '', body, withBody: (planned) => planned };
 }
 
 /** The turn of any other event, if the event may matter. */
