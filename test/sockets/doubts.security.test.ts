@@ -85,15 +85,18 @@ describe('an error without a stream', () => {
   });
 
   test('refuses the only turn if there is exactly one', async () => {
-    const url = await urlOf();
-    const holder = await openSocket(url);
-    const of = await underWay(holder, ['']);
-    tell(of, [REFUSED]);
-    expect(await holder.next('error')).toMatchObject({ error: { code: 'invalid_value' } });
-    expect((await settled(url)).spent).toBe(0);
-    provider.serve = serve;
-    expect(await holder.turn()).toMatchObject({ type: 'response.completed' });
-    holder.socket.close();
+    for (const lane of ['', 'a']) {
+      provider.sockets.length = 0;
+      const url = await urlOf();
+      const holder = await openSocket(url);
+      const of = await underWay(holder, [lane]);
+      tell(of, [REFUSED]);
+      expect(await holder.next('error')).toMatchObject({ error: { code: 'invalid_value' } });
+      expect((await settled(url)).spent).toBe(0);
+      provider.serve = serve;
+      expect(await holder.turn()).toMatchObject({ type: 'response.completed' });
+      holder.socket.close();
+    }
   });
 
   test('refuses no running turn either, among turns with streams: their holds are charged', async () => {

@@ -159,7 +159,7 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   const deciding = readDeciding(frame);
   if (!deciding) return { is: 'part', turn: turnOfPart(frame, running) };
   const { is, id, lane, status, event } = deciding;
-  const turn = running.find((each) => each.lane === lane);
+  const turn = turnOfEvent(deciding, running);
   if (is === 'created') return heardCreated(deciding, turn);
   if (is === 'over')
     return turn && id !== undefined && turn.responseId === id ? { is, turn } : { is: 'stray' };
@@ -168,6 +168,13 @@ function hear<T extends Running>(frame: Buffer, running: readonly T[]): Heard<T>
   if (!turn || (lane === '' && !turn.isAlone)) return { is: 'unclear' };
   const isRefusal = status >= 400 && status < 600 && turn.responseId === undefined && !turn.hasAnswered;
   return isRefusal ? { is: 'refused', turn, status, event } : { is: 'failed', turn };
+}
+
+/** The turn of the event's lane. An error without a lane is about the only turn, if no other one has run at the same time. */
+function turnOfEvent<T extends Running>({ is, lane }: Deciding, running: readonly T[]): T | undefined {
+  const [only, other] = running;
+  if (is === 'error' && lane === '' && only?.isAlone && !other) return only;
+  return running.find((each) => each.lane === lane);
 }
 
 /** A turn has one response. Any other one costs what nothing holds. */
