@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
-import { admitScript, connectRedis, type RedisClient } from '@presign/limits';
+import { admitScript, connectRedis, keys, type RedisClient } from '@presign/limits';
 import type { VirtualKeyAnswer } from '@presign/schema';
 import { type Metrics, serveMetrics } from '@presign/service/metrics';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refOf } from '../chaos/sample.ts';
 import { deferred, eventually } from '../harness/eventually.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { send } from '../issuer/ask.ts';
 import { createsOf, ends, PROTOCOLS, type Served, type SocketProtocol } from './protocols.ts';
+import { SPEECH } from './realtime-provider.ts';
 import type { Json } from './responses-provider.ts';
 
 let protocol: SocketProtocol;
@@ -57,6 +59,11 @@ const rowOf = (grantId: string) =>
     const { data } = await ask<{ data: Json[] }>('GET', `/v1/calls?outcome=all&grant_id=${grantId}`);
     return data[0];
   });
+/** The give-backs of a URL, of which it has a bounded number. */
+const givenBack = async (url: string) => {
+  const { partition, budgetIds } = await refOf(stack.db, url);
+  return Number(await stack.redis.hget(keys.budget(partition, budgetIds[0] ?? ''), 'returned'));
+};
 /** The lines of turns of a URL, once one is there and its socket has ended. */
 const linesOf = (grantId: string) =>
   eventually(async () => {
@@ -132,7 +139,34 @@ describe.each(PROTOCOLS)('$name', (each) => {
       // Only the provider is named as one that was not reached.
       expect('upstream' in (line ?? {})).toBe(cause === 'upstream_unreachable');
       expect(createsOf(served)).toHaveLength(before.creates);
+      // A holder cannot repeat the stop of a gateway.
+      if (cause === 'overloaded') expect(await givenBack(url)).toBe(0);
+      if (cause === 'upstream_unreachable') expect(await givenBack(url)).toBeGreaterThan(0);
       await stopped;
+    },
+  );
+
+  // While an event of a holder is judged, its side is not read. The response to a speech is begun without one.
+  test.runIf(each.name === 'Realtime')(
+    'a turn whose holder leaves meanwhile is not sent, and the provider is not blamed for it',
+    async () => {
+      late = await stack.addGateway({ redis: answeringLate() });
+      const { url, grant_id } = await issue();
+      const holder = await protocol.open(url);
+      const before = { admitted, creates: createsOf(served).length };
+      const { promise, resolve } = deferred();
+      answers = promise;
+      holder.send({ type: 'input_audio_buffer.append', audio: SPEECH });
+      await eventually(async () => admitted > before.admitted);
+      holder.socket.terminate();
+      await eventually(async () => (served.provider.sockets.at(-1)?.socket.readyState ?? 0) > 1);
+      resolve();
+      const [line] = await linesOf(grant_id);
+      expect(line).toMatchObject({ ended: 'unsent', code: 'holder_left', uses: 0, cost: 0, level: 30 });
+      expect(line).not.toHaveProperty('upstream');
+      expect(await rowOf(grant_id)).toMatchObject({ turn: 1, uses: 0, cost: 0, failure: 'holder_left' });
+      expect(createsOf(served)).toHaveLength(before.creates);
+      expect(await givenBack(url)).toBeGreaterThan(0);
     },
   );
 
@@ -151,6 +185,7 @@ describe.each(PROTOCOLS)('$name', (each) => {
       { ended: 'unsent', code: 'overloaded', uses: 0, cost: 0 },
     ]);
     expect(await rowOf(grant_id)).toMatchObject({ uses: 0, cost: 0, failure: 'overloaded' });
+    expect(await givenBack(url)).toBe(0);
     expect((await scrape(metrics.port)).value(unsent)).toBe(before + 1);
   });
 });

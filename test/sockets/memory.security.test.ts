@@ -108,6 +108,9 @@ test("a running turn ends first if no memory is left for its socket's next messa
   expect(raw.got().toString('latin1')).toContain('response.completed');
   expect(await statusOf(url)).toMatchObject({ used: 1 });
   for (const { socket } of [raw, ...others]) socket.destroy();
+  const closes = () => stack.logs.filter((line) => line.includes('"close_code":1013'));
+  await eventually(async () => closes().length > 0);
+  for (const line of closes()) expect(JSON.parse(line)).toMatchObject({ close_cause: 'no_memory' });
 });
 
 test('complete messages, in any chunks, take no memory from others', async () => {

@@ -118,7 +118,8 @@ const CLOSES: readonly [number, string, object, (issued: Issued, protocol: Proto
   [4401, 'token_expired', { expires_in: 5 }, () => {}],
   [4403, 'grant_revoked', {}, ({ grant_id }) => changed('DELETE', `/v1/grants/${grant_id}`)],
   [4001, 'provider', {}, (_issued, protocol) => provider.sockets(protocol).at(-1)?.socket.close(4001)],
-  [1006, 'provider', {}, (_issued, protocol) => provider.sockets(protocol).at(-1)?.socket.terminate()],
+  // Its holder gets that code for a provider that is gone.
+  [1011, 'provider', {}, (_issued, protocol) => provider.sockets(protocol).at(-1)?.socket.terminate()],
 ];
 
 describe.each(PROTOCOLS)('a socket of $name', (protocol) => {

@@ -63,7 +63,7 @@ describe.each(PROTOCOLS)('$name: a response that no turn began', (protocol) => {
   };
   const issue = async (cost_limit: number) =>
     (await stack.issue({ ...protocol.asked, client_api_key: 'sk-real', cost_limit })).url;
-  /** What a response may cost at most is more than the hold of a turn with a bound. */
+  /** Enough for a turn, and for the most that a response may cost. */
   const DEAR = 10_000_000;
 
   test('because it was refused before costs the most of a response, and closes the socket', async () => {

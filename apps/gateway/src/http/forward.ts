@@ -28,13 +28,13 @@ export type Ended =
   /** The answer began and did not end. */
   | { readonly is: 'broken'; readonly status: number; readonly why: Why }
   /**
-   * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. `isBounded`: its holder
+   * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself, or the holder of its socket left. `isBounded`: its holder
    * ended it, or it was sent before, so the bound on refunds applies. `refusal`: the end of its socket kept a turn from being sent.
    */
   | {
       readonly is: 'unsent';
       readonly isBounded: boolean;
-      readonly cut?: CutReason | undefined;
+      readonly cut?: CutReason | 'left' | undefined;
       readonly blocked: boolean;
       readonly code: string | undefined;
       readonly refusal?: Refusal | undefined;

@@ -12,6 +12,7 @@ import {
 } from '@presign/providers';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import type { FlatHeaders } from '../http/headers.ts';
+import { UNAVAILABLE } from '../http/refuse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
@@ -165,6 +166,7 @@ export const surelyKeepsUse = (refusals: VendorRefusals, status: number): boolea
 /** How a call failed, for the refusals that follow. Undefined if its holder got a whole answer below 400. */
 export function lastCallOf(sent: Sent, hasLeft: boolean, nowMs: number): LastCall | undefined {
   const at = Math.floor(nowMs / 1000);
+  if (sent.is === 'unsent' && sent.cut === 'left') return { status: 200, code: 'holder_left', at };
   const refusal = endRefusal(sent);
   if (refusal) return { status: errorStatus(refusal), code: refusal.code, at };
   if (!('status' in sent)) return undefined;
@@ -182,37 +184,40 @@ export function endRefusal(sent: Sent): Refusal | undefined {
     case 'broken':
       return undefined;
     case 'unavailable':
-      return { code: 'limits_unavailable', retryAfterSeconds: 1 };
+      return UNAVAILABLE;
     case 'unsealable':
     case 'failed':
       return { code: 'internal_error' };
     case 'unauthorized':
       return sent.refusal;
     case 'unsent':
+      if (sent.cut === 'left') return undefined;
       if (sent.refusal) return sent.refusal;
       return sent.blocked
         ? {
             code: 'upstream_unreachable',
             message: "The provider's address is not public, and this gateway calls only public addresses.",
           }
-        : { code: 'upstream_unreachable' };
+        : UNREACHED;
     case 'unanswered':
-      return { code: UNANSWERED[sent.why] };
+      return UNANSWERED[sent.why];
   }
 }
 
+const UNREACHED: Refusal = { code: 'upstream_unreachable' };
+
 const UNANSWERED = {
-  timeout: 'upstream_timeout',
-  revoked: 'grant_revoked',
-  suspended: 'account_suspended',
-  expired: 'token_expired',
-  closing: 'overloaded',
-  unleased: 'limits_unavailable',
-  unread: 'upstream_unreachable',
-  over: 'upstream_unreachable',
-  left: 'upstream_unreachable',
-  failure: 'upstream_unreachable',
-} as const;
+  timeout: { code: 'upstream_timeout' },
+  revoked: { code: 'grant_revoked' },
+  suspended: { code: 'account_suspended' },
+  expired: { code: 'token_expired' },
+  closing: { code: 'overloaded', message: 'This gateway is closing. Try again.', retryAfterSeconds: 1 },
+  unleased: UNAVAILABLE,
+  unread: UNREACHED,
+  over: UNREACHED,
+  left: UNREACHED,
+  failure: UNREACHED,
+} as const satisfies Readonly<Record<string, Refusal>>;
 
 /** The headers that state a settled call's cost, for an answer whose head was kept back. */
 export function costHeaders(charge: Charge, admitted: Admitted, left: Left | undefined): FlatHeaders {

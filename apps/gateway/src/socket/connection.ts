@@ -4,10 +4,10 @@ import { endRefusal } from '../llm/judge-end.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import type { Sent } from '../llm/send.ts';
 import type { Accepted } from './accepted.ts';
-import { type Closed, closedBy } from './closed.ts';
+import { Closing } from './closed.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import type { Create, Heard, Unasked } from './dialects/dialect.ts';
-import { BINARY, closeCodeOf, type End, endAfter, STOP, tooMany, tooOld, UNCLEAR } from './dialects/end.ts';
+import { BINARY, type End, endAfter, STOP, tooMany, tooOld, UNCLEAR } from './dialects/end.ts';
 import { isOfResponse } from './dialects/event.ts';
 import { Endings } from './endings.ts';
 import { Flow, type Taker } from './flow.ts';
@@ -41,10 +41,7 @@ export class Connection implements Taker {
   #inLine = 0;
   /** How many turns were begun. */
   turns = 0;
-  /** How it closed. */
-  closed: Closed | undefined;
-  #closedSides = 0;
-  #end: End | undefined;
+  readonly closing = new Closing();
   #holderLeft = false;
   #isOver = false;
 
@@ -76,8 +73,7 @@ export class Connection implements Taker {
   cut(why: Why): void {
     if (this.#isOver) return;
     const refusal = endRefusal({ is: 'unanswered', why }) ?? STOP.refusal;
-    const end = { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
-    this.#end = why === 'failure' ? (this.#end ?? end) : end;
+    this.closing.cut(refusal, why);
     const running = this.#running();
     for (const turn of running) this.#track(this.#break(turn, why));
     if (running.length === 0) this.#say(refusal, this.#own.requestId, '');
@@ -87,7 +83,7 @@ export class Connection implements Taker {
 
   /** Ends it as soon as no turn runs. */
   endWith(end: End): void {
-    this.#end ??= end;
+    this.closing.end ??= end;
     this.#closeIfIdle();
   }
 
@@ -101,6 +97,7 @@ export class Connection implements Taker {
   }
 
   readonly unread = (end: End): void => {
+    this.closing.closes(this.closing.end ?? end);
     this.#refuseSafely(end.refusal, () => '');
     this.endWith(end);
   };
@@ -133,8 +130,7 @@ export class Connection implements Taker {
   }
 
   #sideClosed(side: 'holder' | 'provider', code: number): void {
-    this.closed ??= closedBy(side, code, this.#end);
-    if (++this.#closedSides === 2) void this.#finish().finally(this.#resolveOver);
+    if (this.closing.sideClosed(side, code)) void this.#finish().finally(this.#resolveOver);
   }
 
   async #finish(): Promise<void> {
@@ -189,7 +185,7 @@ export class Connection implements Taker {
     const { dialect } = this.#own;
     if (!dialect.due || this.#isOver) return;
     const beginning = this.#oneByOne(async () => {
-      if (this.#isOver || this.#holderLeft || this.#end) return;
+      if (this.#isOver || this.#holderLeft || this.closing.end) return;
       const create = dialect.due?.((lane) => this.#turns.has(lane));
       if (create) await this.#begin(create, create.body.length);
     });
@@ -204,8 +200,8 @@ export class Connection implements Taker {
     this.turns++;
     const { turn } = begun;
     const isOpen = this.#own.upstream.readyState === WebSocket.OPEN && !this.#holderLeft;
-    if (!isOpen || this.#end) {
-      const refusal = await turn.unsent(this.#end?.refusal);
+    if (!isOpen || this.closing.end) {
+      const refusal = await turn.unsent(this.closing.end?.refusal, this.closing.unsentBy());
       if (refusal) this.#say(refusal, turn.requestId, turn.label);
       return;
     }
@@ -216,7 +212,7 @@ export class Connection implements Taker {
   }
 
   #earlyRefusal(lane: string): Refusal | undefined {
-    if (this.#end) return this.#end.refusal;
+    if (this.closing.end) return this.closing.end.refusal;
     if (this.#turns.has(lane)) return this.#own.dialect.busy;
     return tooMany(this.#turns.size);
   }
@@ -253,7 +249,7 @@ export class Connection implements Taker {
     }
     // Its bill is unknown, so nothing more is sent.
     if (heard.is === 'failed') {
-      this.#end ??= UNCLEAR;
+      this.closing.end ??= UNCLEAR;
       this.#strays.turnOver(ending.turn);
     }
     this.#track(
@@ -287,7 +283,7 @@ export class Connection implements Taker {
 
   /** An error that is about no one turn leaves it open what is billed, and so does a turn that takes too long. */
   #breakAll(turns = this.#running(), why: Why = 'failure'): void {
-    if (turns.length > 0) this.#end ??= UNCLEAR;
+    if (turns.length > 0) this.closing.end ??= UNCLEAR;
     for (const turn of turns) this.#track(this.#break(turn, why).then(() => this.#closeIfIdle()));
   }
 
@@ -323,22 +319,23 @@ export class Connection implements Taker {
     for (const turn of this.#running()) this.#track(this.#break(turn, 'failure'));
     this.#sideClosed('provider', code);
     await this.#endings.over();
-    if (this.#end) return this.#close();
+    if (this.closing.end) return this.#close();
     const text = this.#own.secrets.mask(reason).toString();
-    closeWith(this.#own.holder, code === 1006 ? 1011 : code, text);
+    closeWith(this.#own.holder, code, text);
   }
 
   #closeIfIdle(): void {
     if (this.#turns.size > 0 || this.#isOver) return;
-    if (this.#end) this.#close();
+    if (this.closing.end) this.#close();
     else if (this.#holderLeft) closeWith(this.#own.upstream, 1000);
   }
 
   /** Closes both sides. The holder's side first gets the bytes that were already written. */
   #close(): void {
     const { holder, upstream } = this.#own;
-    if (this.#end?.isStated) this.#say(this.#end.refusal, this.#own.requestId, '');
-    if (this.#end) closeWith(holder, this.#end.code, this.#end.refusal.code);
+    if (this.closing.end?.isStated) this.#say(this.closing.end.refusal, this.#own.requestId, '');
+    const end = this.closing.closes();
+    if (end) closeWith(holder, end.code, end.refusal.code);
     closeWith(upstream, 1000);
   }
 

@@ -2,7 +2,7 @@ import type { Refusal } from '@presign/schema';
 import { WebSocket } from 'ws';
 import type { BodyMemory } from '../share/body-memory.ts';
 import { msOfWork, type QuotaOwner, type ReadQuota } from '../share/read-quota.ts';
-import { type End, NO_ROOM } from './dialects/end.ts';
+import { type End, FULL, NO_ROOM } from './dialects/end.ts';
 import { watchExcess } from './framing.ts';
 import { Unfinished } from './unfinished.ts';
 
@@ -149,7 +149,7 @@ export class Flow {
   #full(): void {
     this.#isFull = true;
     this.#sides.holder.pause();
-    this.#taker.unread({ code: 1013, refusal: NO_ROOM });
+    this.#taker.unread(FULL);
   }
 
   /** Resumes each side that has nothing to wait for. */

@@ -10,7 +10,7 @@ import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import { NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
-import { refusalAnswer } from '../http/refuse.ts';
+import { refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, count, newHoldId } from '../limits/admit.ts';
 import type { Guarded } from '../limits/leases.ts';
 import { leaveCall } from '../limits/settle.ts';
@@ -150,7 +150,7 @@ function keep(deps: LlmDeps, report: CallReport, { connection, allowed: { place,
     // The time of an open socket counts as its holder's time, like the time of a body.
     report.bodyMs = performance.now() - openedAt;
     report.turns = connection.turns;
-    report.closed = connection.closed;
+    report.closed = connection.closing.closed;
     deps.report(report, undefined, 101);
   });
   deps.underWay.track(over);
@@ -256,7 +256,7 @@ async function open(
 ): Promise<OpenSocket | Refused> {
   const loaded = await loadSecret(deps, requestId, policy, credentialVersion);
   if (loaded.is !== 'loaded')
-    return { refusal: { code: loaded.is === 'unavailable' ? 'limits_unavailable' : 'internal_error' } };
+    return { refusal: loaded.is === 'unavailable' ? UNAVAILABLE : { code: 'internal_error' } };
   const { target } = protocol;
   const unauthorized = {
     origin: grant.origin,

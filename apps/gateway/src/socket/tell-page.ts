@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { socketOf } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import { errorStatus, type Refusal } from '@presign/schema';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { LlmDeps } from '../llm/llm-deps.ts';
 import { takeUnsent } from '../share/read-quota.ts';
@@ -71,8 +71,9 @@ const isRealtime = ({ provider, paths }: LlmGrant, path: string): boolean =>
 const codeFor = (refusal: Refusal): number =>
   closeCodeOf(refusal) ?? (refusal.retryAfterSeconds === undefined && !mayPass(refusal) ? 4400 : 1013);
 
-/** A provider that is down, or that says so. */
-const mayPass = ({ code, details }: Refusal): boolean => {
-  const status = Number(details?.status ?? 500);
-  return code === 'upstream_unreachable' && (status >= 500 || status === 429);
+/** A fault of the gateway, of a store, or of a provider that is down or says so. */
+const mayPass = (refusal: Refusal): boolean => {
+  const { code, details } = refusal;
+  const status = Number((code === 'upstream_unreachable' && details?.status) || errorStatus(refusal));
+  return status >= 500 || status === 429;
 };

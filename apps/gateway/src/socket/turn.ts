@@ -43,6 +43,9 @@ export type SocketOf = {
   readonly hasLeft: () => boolean;
 };
 
+/** The cause for which a turn is not sent. `others`: the provider, an event of the holder, or a fault. A holder could repeat these endlessly. */
+export type UnsentBy = 'holder' | 'gateway' | 'others';
+
 /** A turn that was refused before it was sent. */
 export type RefusedTurn = { readonly refusal: Refusal; readonly requestId: string };
 
@@ -145,14 +148,14 @@ async function begin(
       frame: create.withBody(isInMemory(body) ? inOnePiece(body) : Buffer.from('{}'), requestId),
     };
   } catch (error) {
-    await turn.unsent({ code: 'internal_error' });
+    await turn.unsent({ code: 'internal_error' }, 'others');
     throw error;
   }
 }
 
-/** Ends a turn that is not sent. */
+/** Ends a turn that the gateway does not send. */
 async function giveUp(turn: Turn, refusal: Refusal): Promise<{ readonly refusal: Refusal }> {
-  await turn.unsent(refusal);
+  await turn.unsent(refusal, 'gateway');
   return { refusal };
 }
 
@@ -279,9 +282,10 @@ export class Turn implements Running {
   }
 
   /** Ends a turn that was never sent, with the refusal by which its socket ends. Undefined: a peer has gone. */
-  unsent(refusal: Refusal | undefined): Promise<Refusal | undefined> {
-    const sent = { is: 'unsent', isBounded: true, blocked: false, code: undefined, refusal } as const;
-    return this.#end(sent, NOTHING);
+  unsent(refusal: Refusal | undefined, by: UnsentBy): Promise<Refusal | undefined> {
+    const cut = by === 'holder' ? 'left' : undefined;
+    const why = { blocked: false, code: undefined, cut, refusal } as const;
+    return this.#end({ is: 'unsent', isBounded: by !== 'gateway', ...why }, NOTHING);
   }
 
   async #end(sent: Sent, metered: Metered): Promise<Refusal | undefined> {

@@ -7,8 +7,10 @@ export type End = {
   /** The holder gets the refusal before the close. */
   readonly isStated?: boolean;
   /** For the log, where the refusal has the code of others. */
-  readonly cause?: string;
+  readonly cause?: Cause;
 };
+
+type Cause = 'gateway_stopping' | 'key_rotated' | 'time_over' | 'no_memory';
 
 const CODES: Partial<Record<Refusal['code'], number>> = {
   token_expired: 4401,
@@ -42,6 +44,22 @@ export function endAfter(refusal: Refusal): End | undefined {
   const code = closeCodeOf(refusal);
   return code === undefined ? undefined : { code, refusal };
 }
+/** How a socket ends that is cut, with this refusal. */
+export const cutWith = (refusal: Refusal, why: string): End => {
+  if (why === 'closing') return STOP;
+  return { code: closeCodeOf(refusal) ?? (why === 'failure' ? 1011 : 1001), refusal };
+};
+/** Whether a socket ends for a reason that its holder cannot repeat at will. */
+export const isOfGateway = (end: End | undefined): boolean =>
+  end !== undefined && OF_GATEWAY.has(causeOf(end));
+/** Why a socket ends, for the log. */
+export const causeOf = ({ cause, refusal }: End): string => cause ?? refusal.code;
+const OF_GATEWAY: ReadonlySet<string> = new Set<Cause | Refusal['code']>([
+  'gateway_stopping',
+  'key_rotated',
+  'time_over',
+  'limits_unavailable',
+]);
 /** How a socket ends that has been open for so long. */
 export const tooOld = (ms: number): End => {
   const seconds = ms / 1000;
@@ -55,6 +73,8 @@ export const tooOld = (ms: number): End => {
   };
 };
 export const NO_ROOM: Refusal = { code: 'overloaded', retryAfterSeconds: 1 };
+/** How a socket ends for whose message there is no memory. */
+export const FULL: End = { code: 1013, refusal: NO_ROOM, cause: 'no_memory' };
 /** The most running turns of one socket. */
 export const MOST_TURNS = 32;
 const MANY_TURNS: Refusal = {
