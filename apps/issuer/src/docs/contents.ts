@@ -10,11 +10,11 @@ export type Page = {
   readonly route: string;
   /** Its name in the navigation. */
   readonly name: string;
-  /** The second column of its row: what a reader needs, or what the page lists. */
+  /** The text after its link: the need of a reader, or the content of the page. */
   readonly about: string;
 };
 
-/** A heading of docs/README.md with the rows of its tables. */
+/** A heading of docs/README.md with its lists: the guides, and then those with a name of their own. */
 export type Group = {
   readonly name: string;
   readonly lists: readonly { readonly kind: string; readonly pages: readonly Page[] }[];
@@ -33,7 +33,7 @@ const CONTENTS = 'docs/README.md';
 /** The OpenAPI document is a row of the contents, too. It has a page that is made in another way. */
 export const OPENAPI = 'docs/reference/openapi.json';
 
-/** Reads the contents: docs/README.md has each page once, as a row of a table below the heading of its group. */
+/** Reads the contents: docs/README.md has each page once, in a list below the heading of its group. */
 export async function readContents(): Promise<Contents> {
   const groups = groupsOf(await readFile(new URL(CONTENTS, ROOT), 'utf8'));
   const listed = groups.flatMap(({ lists }) => lists.flatMap(({ pages }) => pages));
@@ -54,17 +54,17 @@ const groupsOf = (markdown: string): Group[] =>
     .slice(1)
     .map((section) => ({
       name: section.split('\n', 1)[0] ?? '',
-      lists: Array.from(section.matchAll(TABLE), ([, kind = '', rows = '']) => ({
+      lists: Array.from(section.matchAll(LIST), ([, kind = '', lines = '']) => ({
         kind,
-        pages: Array.from(rows.matchAll(ROW), ([, name = '', link = '', about = '']) => {
+        pages: Array.from(lines.matchAll(LINE), ([, name = '', link = '', about = '']) => {
           const file = posix.join(posix.dirname(CONTENTS), link);
           return { file, route: routeOf(file), name, about };
         }),
       })).filter(({ pages }) => pages.length > 0),
     }));
 
-const TABLE = /^\| (\w+) .*\n\|[ :|-]+\n((?:\|.*\n?)+)/gm;
-const ROW = /^\| \[([^\]]+)\]\(([\w./-]+)(?:#[\w-]+)?\) +\| (.*?) +\|$/gm;
+const LIST = /(?:^\*\*(\w+)\*\*\n\n)?((?:^- .*\n?)+)/gm;
+const LINE = /^- \[([^\]]+)\]\(([\w./-]+)(?:#[\w-]+)?\): (.*)$/gm;
 
 /** Pages whose files are not in `docs`, and the API. */
 const ROUTES: Readonly<Record<string, string>> = {
