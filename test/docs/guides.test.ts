@@ -63,14 +63,15 @@ describe.each(runnable)('$name', ({ page }) => {
 /** Pages whose programs call a URL, or that are about `start` itself. */
 const WITHOUT_TABS = ['sandbox.md', 'use-sockets.md', 'voice.md'];
 
-test('a guide with issuer requests shows them in three languages, and says how to run its programs', () => {
+test('a guide with issuer requests shows them in three languages, and leads to how they run', () => {
   const asking = runnable.filter(({ page }) => codeIn(page, 'bash').join('').includes('$ISSUER_URL/v'));
   const names = asking.map(({ name }) => name).filter((name) => !WITHOUT_TABS.includes(name));
   const shown = [...new Set(tabbed.map(({ name }) => name)), 'issue-a-url.md'];
   expect(shown.sort()).toEqual(names.sort());
   for (const name of names)
-    for (const command of ['python3 program.py', 'npx -y tsx program.mts'])
-      expect(pageOf(name), name).toContain(`\`${command}\``);
+    expect(pageOf(name), name).toMatch(/`start`\]\(sandbox\.md#start-stop-and-reset\)/);
+  for (const command of ['python3 program.py', 'npx -y tsx program.mts'])
+    expect(pageOf('sandbox.md')).toContain(`\`${command}\``);
 });
 
 // Their Python: test/foreign/python-client.foreign.test.ts.
