@@ -5,6 +5,7 @@ import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
 import { CREATE, codeOf, openSocket, statusOf } from './holder.ts';
+import { PROTOCOLS, turn } from './protocols.ts';
 import { CONTINUATION, frame, PING, rawSocket, TEXT } from './raw.ts';
 import { type ResponsesProvider, startResponsesProvider } from './responses-provider.ts';
 
@@ -94,3 +95,68 @@ test('for any frames on a socket, each turn that reaches the provider is a paid 
   expect(sent).toBeGreaterThan(5);
   other.socket.close();
 });
+
+const ID = fc.constantFrom('resp_1', 'resp_2', { toString: 1 }, ['x'], null, 7);
+/** Events of a provider: of the right type, with values of any type. */
+const SAID = fc.record(
+  {
+    type: fc.constantFrom(
+      ...['response.created', 'response.completed', 'response.done', 'response.failed', 'error'],
+      ...['session.created', 'session.updated', 'input_audio_buffer.speech_stopped'],
+      ...['input_audio_buffer.committed', 'x'],
+    ),
+    stream_id: fc.constantFrom('a', 7, {}),
+    status: fc.constantFrom(400, 'x', -1),
+    error: fc.oneof(fc.record({ type: fc.jsonValue(), event_id: ID }), fc.jsonValue()),
+    response: fc.oneof(
+      fc.record({ id: ID, model: fc.constantFrom('gpt-4.1-mini', {}, 7), metadata: fc.jsonValue() }),
+      fc.jsonValue(),
+    ),
+    session: fc.oneof(fc.record({ type: ID, model: ID, audio: fc.jsonValue() }), fc.jsonValue()),
+    item_id: ID,
+  },
+  { requiredKeys: ['type'] },
+);
+
+test.each(PROTOCOLS)(
+  'for any events of a provider of $name, its socket pays for its turn, and others are served',
+  {
+    timeout: 300_000,
+  },
+  async (protocol) => {
+    const served = await protocol.start();
+    const mine = await startStack({ providers: { openai: { base_url: served.provider.url } } });
+    const issue = async () =>
+      (await mine.issue({ ...protocol.asked, client_api_key: 'sk-real', cost_limit: LIMIT })).url;
+    const { serve } = served.provider;
+    await fc.assert(
+      fc.asyncProperty(fc.array(SAID, { minLength: 1, maxLength: 6 }), async (events) => {
+        served.provider.serve = (event, of) => {
+          if (event.type !== 'response.create') return serve(event, of);
+          for (const each of events) of.socket.send(JSON.stringify(each));
+          of.socket.close();
+        };
+        const url = await issue();
+        const holder = await protocol.open(url);
+        holder.send(protocol.create());
+        await holder.closed;
+        const { spent, used } = await eventually(async () => {
+          const now = await statusOf(url);
+          return now.held === 0 && now;
+        });
+        expect(spent).toBeLessThanOrEqual(LIMIT);
+        const isRefused = events.some(({ type }) => type === 'error');
+        if (!isRefused) expect([used > 0, spent > 0]).toEqual([true, true]);
+      }),
+      { numRuns: thorough ? 300 : 40 },
+    );
+    served.provider.serve = serve;
+    const other = await protocol.open(await issue());
+    expect(await turn(protocol, other)).toBe('done');
+    other.socket.close();
+    await mine.close();
+    await served.provider.close();
+  },
+);
+
+const LIMIT = 20_000_000;

@@ -93,19 +93,19 @@ export class Connection implements Taker {
   }
 
   refuse(refusal: Refusal, frame: Buffer): void {
-    this.#refuseSafely(refusal, () => this.#own.dialect.labelOf(frame));
+    this.#safely(() => this.#refuseUnread(refusal, this.#own.dialect.labelOf(frame)));
   }
 
   readonly unread = (end: End): void => {
     this.closing.closes(this.closing.end ?? end);
-    this.#refuseSafely(end.refusal, () => '');
+    this.#safely(() => this.#refuseUnread(end.refusal, ''));
     this.endWith(end);
   };
 
-  /** Refuses a message outside of the socket's own error handling. */
-  #refuseSafely(refusal: Refusal, label: () => string): void {
+  /** Does the work of an event of a peer. An error in it ends only this socket. */
+  #safely(work: () => void): void {
     try {
-      if (!this.#isOver && !this.#holderLeft) this.#refuseUnread(refusal, label());
+      work();
     } catch (error) {
       this.#failedHere(error as Error);
     }
@@ -139,11 +139,7 @@ export class Connection implements Taker {
     this.#flow.stop();
     this.#deadlines.stop();
     this.#unwatch();
-    try {
-      await Promise.all([...this.#turns.values()].map((turn) => this.#break(turn, 'failure')));
-    } catch (error) {
-      this.#failedHere(error as Error);
-    }
+    for (const turn of this.#turns.values()) this.#track(this.#break(turn, 'failure'));
     await this.#endings.over();
   }
 
@@ -219,6 +215,7 @@ export class Connection implements Taker {
 
   /** Refuses an event that did not become a turn. It counts as a refused call of its URL. */
   #refuseUnread(refusal: Refusal, label: string): void {
+    if (this.#isOver || this.#holderLeft) return;
     const { policy } = this.#own;
     this.#refused(refusal, reportRefused(this.#deps, this.#of, policy, refusal), label);
   }
@@ -233,8 +230,12 @@ export class Connection implements Taker {
     this.#flow.toHolder(Buffer.from(this.#own.dialect.errorEvent(refusal, requestId, label)));
   }
 
-  /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
   hear(frame: Buffer): void {
+    this.#safely(() => this.#hear(frame));
+  }
+
+  /** Takes an event of the upstream. The last one of a turn waits for the turn to be settled. */
+  #hear(frame: Buffer): void {
     const running = this.#running();
     // It answers an event that cost no use. The answer may be much longer than the event.
     if (running.length === 0 || !isOfResponse(frame)) this.#flow.draw('upstream', frame.length);
