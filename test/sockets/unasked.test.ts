@@ -11,10 +11,17 @@ type Events = {
   readonly created: (create: Json) => Json;
   /** Money for a turn, and not for the most of a response next to it. */
   readonly onlyOne: number;
+  /** Rules of a URL for bodies: they allow its turns, and would refuse the most of a response, or make it cheaper. */
+  readonly rules: Json;
 };
 const EVENTS: Record<string, Events> = {
   Responses: {
     onlyOne: 2_000,
+    rules: {
+      models: ['gpt-4.1-nano'],
+      allowed_fields: ['model', 'input', 'max_output_tokens'],
+      config: { model: 'gpt-4.1-nano' },
+    },
     refused: ({ stream_id }) => ({
       type: 'error',
       status: 400,
@@ -23,11 +30,16 @@ const EVENTS: Record<string, Events> = {
     }),
     created: ({ stream_id, model }) => ({
       ...{ type: 'response.created', stream_id },
-      response: { id: 'resp_other', model, status: 'in_progress', output: [] },
+      response: { id: 'resp_other', model: statedModel(model), status: 'in_progress', output: [] },
     }),
   },
   Realtime: {
     onlyOne: 2_000_000,
+    rules: {
+      models: ['gpt-realtime'],
+      allowed_fields: ['conversation', 'metadata', 'max_output_tokens'],
+      config: { model: 'gpt-realtime' },
+    },
     refused: ({ event_id }) => ({
       type: 'error',
       error: { type: 'invalid_request_error', code: 'x', message: 'no', event_id },
@@ -39,8 +51,11 @@ const EVENTS: Record<string, Events> = {
   },
 };
 
+/** OpenAI states the model by the name of its snapshot, and another one than the turn's may answer. */
+const statedModel = (model: unknown) => (model === 'gpt-4.1-nano' ? 'gpt-4.1-mini-2025-04-14' : model);
+
 describe.each(PROTOCOLS)('$name: a response that no turn began', (protocol) => {
-  const { refused, created, onlyOne } = EVENTS[protocol.name] as Events;
+  const { refused, created, onlyOne, rules } = EVENTS[protocol.name] as Events;
   let served: Served;
   let stack: Stack;
   let serve: ResponsesProvider['serve'];
@@ -61,23 +76,29 @@ describe.each(PROTOCOLS)('$name: a response that no turn began', (protocol) => {
       for (const each of events(event)) of.socket.send(JSON.stringify(each));
     };
   };
-  const issue = async (cost_limit: number) =>
-    (await stack.issue({ ...protocol.asked, client_api_key: 'sk-real', cost_limit })).url;
+  const issue = async (cost_limit: number, more: Json = {}) =>
+    (await stack.issue({ ...protocol.asked, client_api_key: 'sk-real', cost_limit, ...more })).url;
   /** Enough for a turn, and for the most that a response may cost. */
   const DEAR = 10_000_000;
 
-  test('because it was refused before costs the most of a response, and closes the socket', async () => {
-    answerWith((create) => [refused(create), created(create)]);
-    const url = await issue(DEAR);
-    const holder = await protocol.open(url);
-    holder.send(protocol.create('a'));
-    expect(await holder.closed).toMatchObject({ code: 1011 });
-    const { spent } = await eventually(async () => {
-      const now = await statusOf(url);
-      return now.held === 0 && now.spent > 0 && now;
-    });
-    expect(spent).toBeGreaterThan(100_000);
-  });
+  test.each([
+    ['', false],
+    [' whatever bodies its URL allows', true],
+  ])(
+    'because it was refused before costs the most of a response%s, and closes the socket',
+    async (_what, hasRules) => {
+      answerWith((create) => [refused(create), created(create)]);
+      const url = await issue(DEAR, hasRules ? rules : {});
+      const holder = await protocol.open(url);
+      holder.send(protocol.create('a'));
+      expect(await holder.closed).toMatchObject({ code: 1011 });
+      const { spent } = await eventually(async () => {
+        const now = await statusOf(url);
+        return now.held === 0 && now.spent > 0 && now;
+      });
+      expect(spent).toBeGreaterThan(400_000);
+    },
+  );
 
   /** A socket whose turn has one response, and gets another one. */
   const withOther = async (url: string) => {

@@ -99,7 +99,8 @@ async function begin(
   if ('refusal' in found) return found;
   const most = found.policy.conditions?.max_body_bytes;
   if (most !== undefined && frameBytes > most) return { refusal: tooLarge({ maxBodyBytes: most }) };
-  const ready = await planTurn(deps, of, { create, beganMs }, found.policy);
+  const known = create.isStated ? withoutRules(found.policy) : found.policy;
+  const ready = await planTurn(deps, of, { create, beganMs }, known);
   if ('refusal' in ready) {
     report.model = ready.model;
     report.unbounded = ready.unbounded;
@@ -152,6 +153,12 @@ async function begin(
     throw error;
   }
 }
+
+const withoutRules = ({ conditions: _, ...policy }: Policy): Policy => ({
+  ...policy,
+  config: undefined,
+  models: undefined,
+});
 
 /** Ends a turn that the gateway does not send. */
 async function giveUp(turn: Turn, refusal: Refusal): Promise<{ readonly refusal: Refusal }> {

@@ -40,6 +40,8 @@ export type Create = {
   readonly body: Buffer;
   /** Its event with the planned body. */
   readonly withBody: (planned: Buffer, requestId: string) => Buffer;
+  /** The provider states its model, so the rules of its URL for bodies neither refuse nor change it. */
+  readonly isStated?: true;
 };
 
 /** A response that no running turn started. */

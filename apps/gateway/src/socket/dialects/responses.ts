@@ -186,10 +186,10 @@ function heardCreated<T extends Running>({ id, lane, event }: Deciding, turn: T 
 
 /** The most expensive turn of the model that a response states: it reads the whole window of the model, and has no bound. */
 function mostOf({ response }: JsonObject): Create | undefined {
-  const { model, id } = isJsonObject(response) ? response : ({} as JsonObject);
+  const { model } = isJsonObject(response) ? response : ({} as JsonObject);
   if (typeof model !== 'string') return undefined;
-  const body = Buffer.from(JSON.stringify({ model, previous_response_id: String(id), input: '' }));
-  return { lane: '', label: '', body, withBody: (planned) => planned };
+  const body = Buffer.from(JSON.stringify({ model, previous_response_id: 'unknown', input: '' }));
+  return { lane: '', label: '', body, withBody: (planned) => planned, isStated: true };
 }
 
 /** The turn of any other event, if the event may matter. */
