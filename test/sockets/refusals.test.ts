@@ -58,6 +58,20 @@ describe.each(PROTOCOLS)('a refusal of $name', (protocol) => {
     expect(refused.headers['content-type']).toBe('application/json');
   });
 
+  test.each(['a,,b', ',', 'a b', '"x"', 'a, a'])(
+    'of the subprotocols %j is an error of the gateway, and opens no socket at the provider',
+    async (list) => {
+      const before = served.provider.sockets.length;
+      const refused = await protocol.open(await urlOf(), { 'sec-websocket-protocol': list }).then(
+        () => expect.unreachable(),
+        (error: RefusedHandshake) => error,
+      );
+      expect(refused).toMatchObject({ status: 400, code: 'invalid_request' });
+      expect(refused.body).toContain('Sec-WebSocket-Protocol');
+      expect(served.provider.sockets).toHaveLength(before);
+    },
+  );
+
   describe('says in its event how long to wait', () => {
     test('for a rate', async () => {
       const holder = await protocol.open(await urlOf({ calls_per_minute: 1 }));

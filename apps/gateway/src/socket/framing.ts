@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import type { Refusal } from '@presign/schema';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -34,11 +34,18 @@ export function malformedHandshake({ headers }: IncomingMessage): Refusal | unde
     message: `${param}: ${problem}.`,
   });
   if (headers['sec-websocket-version'] !== '13') return refuse('Sec-WebSocket-Version', 'expected 13');
-  const key = headers['sec-websocket-key'] ?? '';
-  return /^[+/\dA-Za-z]{22}==$/.test(key)
-    ? undefined
-    : refuse('Sec-WebSocket-Key', 'expected 16 bytes as Base64');
+  if (!/^[+/\dA-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? ''))
+    return refuse('Sec-WebSocket-Key', 'expected 16 bytes as Base64');
+  const names = protocolsIn(headers);
+  const areNames = names.every((name) => TOKEN.test(name)) && new Set(names).size === names.length;
+  return areNames ? undefined : refuse('Sec-WebSocket-Protocol', 'expected names, each of them once');
 }
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+const protocolsIn = ({ 'sec-websocket-protocol': list }: IncomingHttpHeaders): string[] =>
+  list === undefined ? [] : list.split(',').map((name) => name.trim());
 
 type Accepting = {
   readonly incoming: IncomingMessage;
@@ -78,10 +85,7 @@ const KEY_BEARING = /^openai-(?:insecure-api-key|organization|project)\./i;
 
 /** The subprotocols that a handshake offers, without keys. */
 export const offeredProtocols = ({ headers }: IncomingMessage): string[] =>
-  (headers['sec-websocket-protocol'] ?? '')
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '' && !KEY_BEARING.test(each));
+  protocolsIn(headers).filter((name) => !KEY_BEARING.test(name));
 
 /** The client part of `ws`. The gateway does the handshake itself, because all outbound connections use one path. */
 type Unopened = WebSocket & {
