@@ -58,6 +58,15 @@ describe.each(PROTOCOLS)('a refusal of $name', (protocol) => {
     expect(refused.headers['content-type']).toBe('application/json');
   });
 
+  test.each([204, 302, 799])(
+    'by the provider with status %i, which refuses nothing, is a 502',
+    async (status) => {
+      served.provider.refuse = () => ({ status, body: '' });
+      const open = protocol.open(await urlOf());
+      await expect(open).rejects.toMatchObject({ status: 502 });
+    },
+  );
+
   test.each(['a,,b', ',', 'a b', '"x"', 'a, a'])(
     'of the subprotocols %j is an error of the gateway, and opens no socket at the provider',
     async (list) => {

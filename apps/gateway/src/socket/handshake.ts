@@ -67,9 +67,11 @@ export function socketCall(deps: LlmDeps): ServeSocket {
     const verified = verifyCall(deps.verify, url, incoming.headers);
     report.grant = 'grant' in verified ? verified.grant : verified.signed;
     const asking = { requestId, report, incoming, url, verified, isAccepted: false };
-    const served = await serve(deps, asking, socket, head).catch((error: Error): Refused => {
-      // Only the error's name is logged: a message may quote a secret.
+    // Only the error's name is logged: a message may quote a secret.
+    const failed = (error: Error) =>
       deps.log.error({ request_id: requestId, error: error.name }, 'a socket could not be served');
+    const served = await serve(deps, asking, socket, head).catch((error: Error): Refused => {
+      failed(error);
       return { refusal: { code: 'internal_error' } };
     });
     if (served === 'gone') return deps.report(report, undefined, 101);
@@ -82,7 +84,11 @@ export function socketCall(deps: LlmDeps): ServeSocket {
     if (isPlain && tellPage(deps, { requestId, incoming, socket, head, grant, path: url.path }, refusal))
       return;
     const shape = errorShapeOf(grant?.provider, url.path);
-    await answerRaw(incoming, socket, served.answer ?? refusalAnswer(refusal, requestId, shape));
+    const answer = served.answer ?? refusalAnswer(refusal, requestId, shape);
+    await answerRaw(incoming, socket, answer).catch((error: Error) => {
+      failed(error);
+      socket.destroy();
+    });
   };
 }
 
@@ -328,7 +334,7 @@ function answerOf(
   answered.set('x-presign-request-id', requestId);
   // Without headers of its own the answer would begin with a content type, next to which the provider's would be a second one.
   return new Response(isCoded ? NOT_SHOWN : secrets.mask(body), {
-    status: status < 400 ? 502 : status,
+    status: status < 400 || status > 599 ? 502 : status,
     headers: answered,
   });
 }
