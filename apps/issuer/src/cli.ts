@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { endWithReader } from '@presign/client/terminal';
 import { runCli } from './cli/run-cli.ts';
+
+endWithReader(process);
 
 /** `pnpm presign COMMAND`. */
 process.exitCode = await runCli(process.argv.slice(2), {

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { runCommand } from '../dist/src/run-command.js';
+import { endWithReader } from '../dist/src/terminal.js';
 
+endWithReader(process);
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   localKey: () => readKey(`${process.env.PRESIGN_DATA_DIR || '.presign'}/api-key`),

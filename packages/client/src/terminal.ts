@@ -39,6 +39,19 @@ export const issuerUrl = (env: Io['env']): string => env.ISSUER_URL || 'http://1
 const isHere = (url: string): boolean =>
   URL.canParse(url) && ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname);
 
+type Program = {
+  readonly stdout: { on(event: 'error', listener: (error: Error & { code?: string }) => void): unknown };
+  exit(): void;
+};
+
+/** Ends a program without a message when the reader of its output, such as `head`, has read enough. */
+export function endWithReader(program: Program): void {
+  program.stdout.on('error', (error) => {
+    if (error.code !== 'EPIPE') throw error;
+    program.exit();
+  });
+}
+
 /** A line of each row, with columns as wide as their widest cell. */
 export function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));

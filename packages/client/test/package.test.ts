@@ -1,8 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -37,6 +39,17 @@ test('its command runs', () => {
   expect(run(folder, join(folder, 'node_modules/.bin/presign'), '--help')).toContain(
     'Usage: presign COMMAND',
   );
+});
+
+test('its command ends without a message if the reader of its output has closed the pipe', async () => {
+  const command = join(folder, 'node_modules/.bin/presign');
+  const child = spawn(process.execPath, [command, '--help'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  const [note, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  expect([note, code]).toEqual(['', 0]);
 });
 
 test('the published package runs in Node', () => {
