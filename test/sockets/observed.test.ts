@@ -105,6 +105,8 @@ async function expectGrowth(before: Scraped, expected: Record<string, number>): 
 const calls = (kind: string, provider: string, outcome: string) =>
   `presign_calls_total{kind="${kind}",provider="${provider}",outcome="${outcome}"}`;
 
+const closed = (cause: string) => `presign_sockets_closed_total{cause="${cause}"}`;
+
 const changed = (method: string, path: string, body: object = {}) =>
   fetch(`${stack.issuerUrl}${path}`, {
     method,
@@ -123,14 +125,19 @@ const CLOSES: readonly [number, string, object, (issued: Issued, protocol: Proto
 ];
 
 describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
-  test.each(CLOSES)('that closes with %i by %s says so in its line', async (code, cause, more, end) => {
-    const issued = await issue(protocol, more);
-    const holder = await open(protocol, issued.url);
-    await end(issued, protocol);
-    await holder.closed;
-    const { own } = await linesOf(idOf(holder));
-    expect(own).toMatchObject({ kind: 'socket', turns: 0, close_code: code, close_cause: cause });
-  });
+  test.each(CLOSES)(
+    'that closes with %i by %s says so in its line, and is counted',
+    async (code, cause, more, end) => {
+      const issued = await issue(protocol, more);
+      const before = await now();
+      const holder = await open(protocol, issued.url);
+      await end(issued, protocol);
+      await holder.closed;
+      const { own } = await linesOf(idOf(holder));
+      expect(own).toMatchObject({ kind: 'socket', turns: 0, close_code: code, close_cause: cause });
+      await expectGrowth(before, { [closed(cause)]: 1 });
+    },
+  );
 
   const { ask, name, model, cost } = protocol;
   const { provider: id } = ask;
@@ -183,6 +190,7 @@ describe.each(PROTOCOLS)('a socket of $name', (protocol) => {
     await expectGrowth(before, {
       [calls('llm', id, 'complete')]: 2,
       [calls('socket', id, 'served')]: 1,
+      [closed('holder')]: 1,
       'presign_own_seconds_count{kind="llm"}': 2,
       'presign_own_seconds_count{kind="socket"}': 1,
       presign_hold_cost_ratio_count: 2,

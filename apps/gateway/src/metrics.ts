@@ -61,6 +61,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const ratio = histogram('presign_hold_cost_ratio', 'The hold of a call by its cost', 'ratio', RATIO);
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
+  const socketClosed = closedCounter(meter);
   const unknown = unknownCounter(counter);
   const doubted = doubtCounters(counter);
   // An alert needs a value before the first event.
@@ -69,6 +70,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const callEnded: GatewayMetrics['callEnded'] = (call, refusal, ms) => {
     const { kind, provider = '', end, upstreamMs, bodyMs, firstByteAt, beganAt, admitMs } = call;
     unknown(call);
+    socketClosed(call);
     calls.add(1, { kind, provider, outcome: outcomeOf(call, refusal) });
     if (refusal) refusals.add(1, { kind, code: refusal.code });
     own.record(Math.max(0, ms - upstreamMs - bodyMs) / 1_000, { kind });
@@ -85,6 +87,19 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     if (overrunMicrousd > 0) overruns.add(1);
   };
   return { callEnded, ...countUnsettled(meter), work: watchWorks(meter, 'gateway') };
+}
+
+/** Counts sockets by the cause of their close. */
+function closedCounter(meter: Meter): (call: Pick<CallReport, 'closed'>) => void {
+  const closed = meter.createCounter('presign_sockets_closed_total', {
+    description: 'Sockets that closed, by the side or the reason that closed them',
+    unit: 'sockets',
+  });
+  // The series of this cause begins at 0 when the gateway starts.
+  closed.add(0, { cause: 'holder' });
+  return ({ closed: how }) => {
+    if (how) closed.add(1, { cause: how.cause });
+  };
 }
 
 /** Counts calls whose gateway did not settle them. */
