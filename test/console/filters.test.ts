@@ -123,11 +123,13 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await page.getByRole('heading', { level: 1, name: 'adam' }).waitFor();
   });
 
-  test('a share of refused calls is shown only for whole days of UTC', async () => {
+  test('a share of refused calls is of days of UTC, and names them if the shown days are others', async () => {
     await go('?zone=UTC');
     await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await texts()));
     await go('?zone=Asia%2FKathmandu');
-    await eventually(async () => /Refused, by days of UTC\n–/.test(await texts()));
+    await eventually(async () =>
+      /Refused, by days of UTC\n50\.0 %\s+\w+ \d+ – \w+ \d+\n/.test(await texts()),
+    );
     await go('?zone=UTC&time=2020-01');
     await eventually(async () => /Refused, by days of UTC\n–/.test(await texts()));
     expect(await texts()).toContain('No refusal of this time is kept.');

@@ -72,7 +72,14 @@ describe.skipIf(!hasChromium)('the home page, over known calls', () => {
       .filter({ has: ui.page.getByText(name, { exact: true }) })
       .locator('dd');
   const expectFact = (name: string, text: string) =>
-    eventually(async () => (await fact(name).innerText()).trim() === text);
+    eventually(
+      async () =>
+        (
+          await fact(name)
+            .innerText()
+            .catch(() => '')
+        ).trim() === text,
+    );
 
   test('compares the spending with that of the previous period of the same length', async () => {
     await expectFact('Spent', '$16.00');
@@ -121,5 +128,15 @@ describe.skipIf(!hasChromium)('the home page, over known calls', () => {
       return ofAll?.trim() === forecast.trim() && Math.abs(dollarsOf(forecast) - expected()) < 0.05;
     });
     expect(ui.problems).toEqual([]);
+  });
+
+  test('Explore with a filter and the page of a customer compare with the same period before', async () => {
+    const week = 'time=7d&zone=UTC';
+    await ui.page.goto(`${stack.consoleUrl}#/explore?external_user=adam&${week}`);
+    await expectFact('Spent', '$1.00');
+    await expectFact('Before, in as long a time', '$10.00 −90 %');
+    await ui.page.goto(`${stack.consoleUrl}#/customers/grace?${week}`);
+    await expectFact('Spent in the shown time', '$8.00');
+    await expectFact('Before, in as long a time', '$2.00 +300 %');
   });
 });

@@ -59,6 +59,7 @@ const cases: readonly (readonly [string, Partial<Refusal>, string])[] = [
     'it could use 700 tokens, and its URL allows 100 tokens a minute',
   ],
   ['uses_exhausted', { limit: 5, used: 5 }, 'all 5 uses of its URL are spent'],
+  ['uses_exhausted', { limit: 1, used: 1 }, 'the only use of its URL is spent'],
   ['uses_exhausted', OF_BUDGET, 'the budget Team has no uses left'],
   [
     'uses_exhausted',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Range, rangeOf } from '../src/data/format/range.ts';
-import { refusedIn } from '../src/data/refusals.ts';
+import { refusedIn, utcDaysOf } from '../src/data/refusals.ts';
 
 const now = Date.parse('2026-11-29T12:00Z') / 1000;
 const refused = (day: string) => ({ day, code: 'rate_limited', calls: 3, names: [] });
@@ -36,3 +36,16 @@ test('a month older than the stored refusals shows no exact number, and not zero
     ...{ data: [], isExact: false, keptFrom: '2026-09-01' },
   });
 });
+
+test.each([
+  ['Asia/Tokyo', 'month', ['2026-10-31T00:00', '2026-11-29T12:00']],
+  ['America/New_York', '2026-10', ['2026-10-01T00:00', '2026-11-02T00:00']],
+  ['UTC', 'today', ['2026-11-29T00:00', '2026-11-29T12:00']],
+])(
+  'the days of UTC that the period of %s in %s touches end now or with the last of them',
+  (zone, time, ends) => {
+    const { from, to, ...days } = utcDaysOf(rangeOf({ time, zone }, now), now);
+    expect([from, to].map((at) => new Date(at * 1000).toISOString().slice(0, 16))).toEqual(ends);
+    expect(days).toEqual({ zone: 'UTC', name: `days of UTC in ${time} ${zone}` });
+  },
+);

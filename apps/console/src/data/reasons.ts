@@ -33,6 +33,7 @@ const REASONS: Readonly<Record<string, Words>> = {
   uses_exhausted: ({ limit, remaining, needed }, owner) => {
     if (needed !== null && remaining !== null)
       return `it is a batch of ${several(needed, 'call')}, and ${owner} had ${several(remaining, 'use')} left`;
+    if (limit === 1) return `the only use of ${owner} is spent`;
     return limit === null ? `${owner} has no uses left` : `all ${count(limit)} uses of ${owner} are spent`;
   },
   cost_limit_reached: (_refusal, owner) => `${owner} has spent all its money`,

@@ -3,6 +3,14 @@ import { daysOf, type Range } from './format/range.ts';
 
 const DAY = 86_400;
 
+/** The days of UTC that a range touches, until now. Calls of these days can be compared with their refusals. */
+export const utcDaysOf = ({ from, to, zone, name = `${from}` }: Range, now: number): Range => ({
+  from: Math.floor(from / DAY) * DAY,
+  to: Math.min(now, Math.ceil(to / DAY) * DAY),
+  zone: 'UTC',
+  name: `days of UTC in ${name} ${zone}`,
+});
+
 export type Refused = {
   /** The refusals of all UTC days that the range touches. */
   readonly data: Refusals['data'];

@@ -67,5 +67,8 @@ export const CALL_COLUMNS: readonly Column<Call>[] = [
   { head: 'Cost', figure: true, cell: ({ cost }) => money(cost), sort: ({ cost }) => cost ?? -1 },
 ];
 
-/** The same columns with the outcome in words, for short lists. */
+/** The outcome in words. */
 export const ENDED: Column<Call> = { head: 'In words', cell: (call) => <Ended call={call} /> };
+
+/** The columns of a list of calls that did not pass. The reason is next to the time, where a narrow window shows it. */
+export const ENDED_COLUMNS: readonly Column<Call>[] = CALL_COLUMNS.toSpliced(1, 0, ENDED);

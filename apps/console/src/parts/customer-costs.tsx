@@ -54,7 +54,12 @@ const COLUMNS: readonly Column<CustomerCost>[] = [
 
 const NO_CALLS = 'No calls this month or in the last seven days.';
 
-type CustomerCostsProps = { readonly of: Costs; readonly most?: number; readonly empty?: string | undefined };
+type CustomerCostsProps = {
+  readonly of: Costs;
+  /** The first rows alone, in half the width. */
+  readonly most?: number;
+  readonly empty?: string | undefined;
+};
 
 /** The cost of this month so far and at its end, by customer. */
 export const CustomerCosts = ({ of: { rows, total, cut }, most, empty = NO_CALLS }: CustomerCostsProps) => (
@@ -63,7 +68,7 @@ export const CustomerCosts = ({ of: { rows, total, cut }, most, empty = NO_CALLS
     rows={rows.slice(0, most)}
     keyOf={({ user }) => user ?? '\0none'}
     empty={empty}
-    columns={COLUMNS}
+    columns={most === undefined ? COLUMNS : COLUMNS.filter(({ head }) => head !== 'Failed')}
     isCut={cut !== undefined}
     foot={[
       'All customers',

@@ -61,7 +61,7 @@ export function Explore({ params }: { params: Place['params'] }) {
       <Answer of={report}>
         {(data) => (
           <>
-            <Totals report={data} />
+            <Totals report={data} asked={{ range, groupBy: [], filters }} />
             {daily.data && (
               <SpendByDay
                 report={daily.data}

@@ -1,8 +1,8 @@
 import type { UsageHours, UsageReport } from '@presign/client';
-import { useByDay, useHours, useMoved, useRefused, useUsage } from '../api/queries.ts';
+import { useByDay, useHours, useMoved, useNow, useRefused, useUsage } from '../api/queries.ts';
 import { cents, count, dayName, duration, money, percent } from '../data/format/format.ts';
-import { type Range, rangeBefore } from '../data/format/range.ts';
-import type { Refused } from '../data/refusals.ts';
+import { daysOf, type Range } from '../data/format/range.ts';
+import { type Refused, utcDaysOf } from '../data/refusals.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { SpendByDay } from '../parts/by-day.tsx';
 import { CustomerCosts, useMonthCosts } from '../parts/customer-costs.tsx';
@@ -11,6 +11,7 @@ import { Choice, FilterForm } from '../parts/form.tsx';
 import { href, type Place } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Table } from '../parts/table.tsx';
+import { BEFORE, Before } from '../parts/totals.tsx';
 import { LimitsInUse } from './limits-in-use.tsx';
 
 const BY = [
@@ -69,19 +70,14 @@ function Figures() {
 
 /** The sums of the shown time, next to those of the time before. */
 function Totals({ total, range }: { total: UsageReport['total']; range: Range }) {
-  const before = useUsage({ range: rangeBefore(range), groupBy: ['external_user'] });
   const { data: hours } = useHours(range);
-  const { data: refused } = useRefused(useRange());
   const costs = useMonthCosts();
   return (
     <div class="large">
       <Facts
         of={[
           ['Spent', money(total.cost)],
-          [
-            'Before, in as long a time',
-            before.data ? <Before key="before" now={total.cost} then={before.data.total.cost} /> : '…',
-          ],
+          [BEFORE, <Before key="before" asked={{ range, groupBy: ['external_user'] }} now={total.cost} />],
           ['Forecast of this month', costs ? cents(costs.total.forecast) : '…'],
           ['Calls', count(total.calls)],
           [
@@ -90,12 +86,7 @@ function Totals({ total, range }: { total: UsageReport['total']; range: Range })
               {percent(total.failed_calls, total.calls)}
             </a>,
           ],
-          [
-            'Refused, by days of UTC',
-            <a key="refused" href={href('requests', { outcome: 'refused' })}>
-              {refused ? shareRefused(refused, total.calls) : '…'}
-            </a>,
-          ],
+          ['Refused, by days of UTC', <ShareRefused key="refused" />],
           ['p95 of a usual hour', hours ? duration(usualP95(hours)) : '…'],
         ]}
       />
@@ -103,20 +94,32 @@ function Totals({ total, range }: { total: UsageReport['total']; range: Range })
   );
 }
 
-/** The calls of part of a day cannot be compared with the refusals of the whole day. */
-function shareRefused({ data, isExact }: Refused, calls: number): string {
-  const refused = data.reduce((sum, each) => sum + each.calls, 0);
-  return isExact ? percent(refused, refused + calls) : '–';
+/** The share of refused calls. If the days of UTC are not those of the shown time, it says which days it is of. */
+function ShareRefused() {
+  const { isLive, ...range } = useRange();
+  const { data: refused } = useRefused({ isLive, ...range });
+  const days = utcDaysOf(range, useNow());
+  const isKnown = refused !== undefined && refused.keptFrom === undefined && days.from < days.to;
+  // For whole days, the sums that this page also shows.
+  const asked = refused?.isExact
+    ? { range, groupBy: ['external_user'] as const }
+    : { range: days, groupBy: [] };
+  const { data: report } = useUsage(asked, isKnown);
+  const calls = refused?.data.reduce((sum, each) => sum + each.calls, 0) ?? 0;
+  const share = report ? percent(calls, calls + report.total.calls) : '…';
+  return (
+    <>
+      <a href={href('requests', { outcome: 'refused' })}>{refused && !isKnown ? '–' : share}</a>{' '}
+      {isKnown && !refused.isExact && <small class="soft">{daysWords(days)}</small>}
+    </>
+  );
 }
 
-const Before = ({ now, then }: { now: number; then: number }) => (
-  <>
-    {cents(then)} {then > 0 && <small class="soft">{change(now, then)}</small>}
-  </>
-);
-
-const change = (now: number, then: number): string =>
-  `${now < then ? '−' : '+'}${Math.abs((now / then - 1) * 100).toFixed(0)} %`;
+/** The first and the last day of a range, as `Nov 1 – Nov 30`. */
+function daysWords(range: Range): string {
+  const days = daysOf(range).map(dayName);
+  return [...new Set([days[0], days.at(-1)])].join(' – ');
+}
 
 /** The p95 of the hour that contains the median call, with the hours sorted from the fastest. */
 function usualP95({ data }: UsageHours): number | null {

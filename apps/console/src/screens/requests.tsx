@@ -2,7 +2,7 @@ import { useContext } from 'preact/hooks';
 import { useNames } from '../api/names.ts';
 import { useCalls } from '../api/queries.ts';
 import { Page } from '../parts/answer.tsx';
-import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
+import { CALL_COLUMNS, ENDED_COLUMNS, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { Pick, PickUser } from '../parts/pick.tsx';
 import type { Place } from '../parts/place.ts';
@@ -27,7 +27,7 @@ export function Requests({ params }: { params: Place['params'] }) {
         caption="Requests"
         keyOf={keyOfCall}
         empty="No call fits."
-        columns={isEnded(params.outcome) ? [...CALL_COLUMNS, ENDED] : CALL_COLUMNS}
+        columns={isEnded(params.outcome) ? ENDED_COLUMNS : CALL_COLUMNS}
       />
     </Page>
   );
