@@ -435,13 +435,13 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
   test('without Redis, the figures of the ledger are shown and labelled, and not zeros', async () => {
     const { page } = ui;
     await ui.open('Limits');
-    const [, , spent = ''] = await cells('Team');
+    const [, , , spent = ''] = await cells('Team');
     expect(spent).not.toBe('$0.00');
     stack.redis.disconnect();
     await page.getByText('Redis does not answer').waitFor();
     const without = await cells('Team');
-    expect(without[2]).toBe(spent);
-    expect(without[5]).toBe('–');
+    expect(without[3]).toBe(spent);
+    expect(without[6]).toBe('–');
     await page.goto(`${stack.consoleUrl}#/urls/${session}`);
     await page.getByText('Redis does not answer').waitFor();
     expect(await texts()).toContain('2 of 50');

@@ -172,19 +172,19 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const ofAda = (await cells('adam')).at(-1);
     await expectGood('explore', 560);
     await ui.open('Limits');
-    await eventually(async () => (await cells('Team'))[2] === ofAda);
-    const [, , , , , held, uses, , window, resets] = await cells('Team');
+    await eventually(async () => (await cells('Team'))[3] === ofAda);
+    const [, , , , , resets, held, uses, , window] = await cells('Team');
     expect([window, held, uses]).toEqual(['month', '$0.00', '2 of 2']);
     expect(resets).not.toBe('–');
   });
 
   test('Limits: a limit is raised in place, and a stale page cannot overwrite it', async () => {
     await ui.open('Limits');
-    expect((await cells('Team'))[3]).toBe('$0.50');
+    expect((await cells('Team'))[4]).toBe('$0.50');
     await press('Change Team');
     await dialog().getByLabel('Limit in dollars').fill('0.75');
     await dialog().getByRole('button', { name: 'Save' }).click();
-    await eventually(async () => (await cells('Team'))[3] === '$0.75');
+    await eventually(async () => (await cells('Team'))[4] === '$0.75');
     const list = (await (await admin('GET', '/v1/budgets')).json()) as {
       data: { id: string; name: string; cost_limit: number }[];
     };
@@ -201,7 +201,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await dialog().getByRole('button', { name: 'Save' }).click();
     await dialog().getByRole('alert').waitFor();
     await dialog().getByRole('button', { name: 'Cancel' }).click();
-    await eventually(async () => (await cells('Team'))[3] === '$0.80');
+    await eventually(async () => (await cells('Team'))[4] === '$0.80');
   });
 
   test('Requests: the list can be filtered by user, and the cost lines of a call add up to its charge', async () => {

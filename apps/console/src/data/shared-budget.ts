@@ -1,5 +1,6 @@
 import type { SharedBudget } from '@presign/client';
 import { short } from './format/format.ts';
+import type { UsageFilters } from './usage.ts';
 
 /** A budget's name, or its user or metadata. */
 export function nameOf({ name, scope, id }: SharedBudget): string {
@@ -12,6 +13,25 @@ export function nameOf({ name, scope, id }: SharedBudget): string {
 export function metadataOf(metadata: Readonly<Record<string, string>>): string {
   const [key = '', value = ''] = Object.entries(metadata)[0] ?? [];
   return value === '*' ? `each ${key}` : `${key} ${value}`;
+}
+
+/** The beginning of a budget's present window. A budget has spent nothing before it was created, and a window may begin in 1970. */
+export const startOf = ({ current, created_at: created }: SharedBudget): number =>
+  Math.max(current?.starts_at ?? 0, created);
+
+/**
+ * The filters of the calls that a budget covers. Undefined: calls cannot be filtered by them.
+ * @param summed the keys of metadata by which the issuer sums calls
+ */
+export function filtersOfScope(
+  { account, metadata, ...one }: SharedBudget['scope'],
+  summed: readonly string[],
+): UsageFilters | undefined {
+  if (account) return {};
+  const [[name, value] = ['', '']] = Object.entries(metadata ?? one);
+  if (value === '*' || value === '') return undefined;
+  if (!metadata) return { [name]: value };
+  return summed.includes(name) ? { [`metadata.${name}`]: value } : undefined;
 }
 
 type Limits = { readonly cost_limit: number | null; readonly max_uses: number | null };

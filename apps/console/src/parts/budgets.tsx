@@ -3,12 +3,21 @@ import { useContext } from 'preact/hooks';
 import { issuerTime, presign } from '../api/api.ts';
 import { MOST_READ, type Whole } from '../api/read-all.ts';
 import { emptyAt } from '../data/forecast.ts';
-import { count, dayName, limit, money, readMoney, usedOf, writeMoney } from '../data/format/format.ts';
-import { dayOf } from '../data/format/range.ts';
-import { figuresOf, metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
+import {
+  count,
+  dayName,
+  hourName,
+  limit,
+  money,
+  readMoney,
+  usedOf,
+  writeMoney,
+} from '../data/format/format.ts';
+import { dayOf, wallOf } from '../data/format/range.ts';
+import { figuresOf, metadataOf, nameOf, shareOf, startOf } from '../data/shared-budget.ts';
 import { Action } from './action.tsx';
 import { Answer, type Asked } from './answer.tsx';
-import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName, When } from './facts.tsx';
+import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName } from './facts.tsx';
 import { Field } from './form.tsx';
 import { hrefOf } from './place.ts';
 import { Rights } from './rights.ts';
@@ -20,6 +29,8 @@ type BudgetTableProps = {
   /** Whether a budget belongs here. Left out: all that are not deleted. */
   readonly isShown?: (budget: SharedBudget) => boolean;
   readonly caption?: string;
+  /** Whether all of them are of one user, whom the page names. */
+  readonly isOfOne?: true;
 };
 
 /** Shared budgets, the fullest first, with the buttons that change them. */
@@ -28,8 +39,10 @@ export function BudgetTable({
   empty,
   isShown = ({ deleted_at: end }) => end === null,
   caption = 'Shared budgets',
+  isOfOne,
 }: BudgetTableProps) {
   const can = useContext(Rights);
+  const columns = isOfOne ? COLUMNS.filter((each) => each !== COVERS) : COLUMNS;
   return (
     <Answer of={of}>
       {({ rows, isCut }) => {
@@ -45,7 +58,7 @@ export function BudgetTable({
               caption={caption}
               keyOf={({ id }) => id}
               empty={empty}
-              columns={isChanged ? [...COLUMNS, CHANGE] : COLUMNS}
+              columns={isChanged ? [...columns, CHANGE] : columns}
               isCut={isCut}
             />
             {isCut && <p class="soft">There are more budgets: these are of the newest {count(MOST_READ)}.</p>}
@@ -56,6 +69,9 @@ export function BudgetTable({
   );
 }
 
+const COVERS: Column<SharedBudget> = { head: 'Draws on it', cell: ({ scope }) => <Covers scope={scope} /> };
+
+/** The columns that answer first come first, because the others may be outside of a narrow window. */
 const COLUMNS: readonly Column<SharedBudget>[] = [
   {
     head: 'Budget',
@@ -66,12 +82,13 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
     ),
     sort: nameOf,
   },
-  { head: 'Draws on it', cell: ({ scope }) => <Covers scope={scope} /> },
+  COVERS,
   {
     head: 'Full',
     cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} />,
     sort: (each) => -shareOf(each),
   },
+  { head: 'At this pace', cell: (each) => <Empty budget={each} /> },
   {
     head: 'Spent',
     figure: true,
@@ -84,7 +101,7 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
     cell: (each) => limit(each.cost_limit, money),
     sort: (each) => each.cost_limit ?? -1,
   },
-  { head: 'At this pace', cell: (each) => <Empty budget={each} /> },
+  { head: 'Resets', cell: ({ current }) => <ToTheMinute at={current?.ends_at ?? null} /> },
   { head: 'Held', figure: true, cell: ({ current }) => money(current?.live?.held) },
   {
     head: 'Uses',
@@ -97,7 +114,6 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
     cell: (each) => usedOf(each.current && figuresOf(each).tokens, each.tokens, count),
   },
   { head: 'Window', cell: ({ window }) => window },
-  { head: 'Resets', cell: ({ current }) => <When at={current?.ends_at ?? null} /> },
 ];
 
 const CHANGE: Column<SharedBudget> = {
@@ -112,6 +128,9 @@ const CHANGE: Column<SharedBudget> = {
     ),
 };
 
+/** A later day has another year, or no date at all. */
+const YEAR = 365 * 86_400;
+
 /** When the money of a budget will be spent at the present rate of its window. */
 export function Empty({ budget }: { budget: SharedBudget }) {
   const zone = useZone();
@@ -119,8 +138,17 @@ export function Empty({ budget }: { budget: SharedBudget }) {
   if (!current || most === null) return <>–</>;
   const { spent } = figuresOf(budget);
   if (spent >= most) return <b class="status failed">empty</b>;
-  const at = emptyAt(current, spent, most, issuerTime());
-  return <>{at === undefined ? 'lasts' : `empty on ${dayName(dayOf(at, zone))}`}</>;
+  const now = issuerTime();
+  const at = emptyAt({ starts_at: startOf(budget), ends_at: current.ends_at }, spent, most, now);
+  if (at === undefined) return <>lasts</>;
+  return <>{at - now > YEAR ? 'lasts over a year' : `empty on ${dayName(dayOf(at, zone))}`}</>;
+}
+
+/** A moment of this year or the next, short enough for a column. */
+function ToTheMinute({ at }: { at: number | null }) {
+  const zone = useZone();
+  if (at === null) return <>–</>;
+  return <time dateTime={new Date(at * 1000).toISOString()}>{hourName(wallOf(at * 1000, zone))}</time>;
 }
 
 export function Covers({ scope }: Pick<SharedBudget, 'scope'>) {

@@ -16,6 +16,7 @@ import { href } from '../parts/place.ts';
 import { useRange } from '../parts/range.tsx';
 import { Rights } from '../parts/rights.ts';
 import { Table } from '../parts/table.tsx';
+import { BEFORE, Before } from '../parts/totals.tsx';
 import { UrlTable } from '../parts/url-table.tsx';
 import { CALLS, COST, INPUT, OUTPUT } from '../parts/usage-columns.ts';
 
@@ -28,7 +29,11 @@ export function CustomerPage({ id: user }: { id: string }) {
       <h2>Last refusals</h2>
       <Refusals user={user} />
       <h2>Budgets</h2>
-      <BudgetTable of={useBudgets({ external_user: user })} empty="No budget is for this customer alone." />
+      <BudgetTable
+        of={useBudgets({ external_user: user })}
+        empty="No budget is for this customer alone."
+        isOfOne
+      />
       <h2>URLs</h2>
       <Urls user={user} />
       <h2>Spending</h2>
@@ -40,7 +45,8 @@ export function CustomerPage({ id: user }: { id: string }) {
 function Figures({ user }: { user: string }) {
   const own = useMonthCost(user);
   const { isLive: _, ...range } = useRange();
-  const { data: shown } = useUsage({ range, groupBy: [], filters: { external_user: user } });
+  const asked = { range, groupBy: [], filters: { external_user: user } };
+  const { data: shown } = useUsage(asked);
   return (
     <div class="large">
       <Facts
@@ -48,6 +54,7 @@ function Figures({ user }: { user: string }) {
           ['This month', own ? money(own.spent) : '…'],
           ['Forecast', own ? cents(own.forecast) : '…'],
           ['Spent in the shown time', money(shown?.total.cost)],
+          [BEFORE, shown ? <Before key="before" asked={asked} now={shown.total.cost} /> : '…'],
           ['Calls', count(shown?.total.calls)],
           ['Failed', shown ? percent(shown.total.failed_calls, shown.total.calls) : '…'],
         ]}

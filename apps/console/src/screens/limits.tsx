@@ -19,6 +19,7 @@ import {
   tokensOf,
   usesOf,
 } from '../parts/budgets.tsx';
+import { BurnDown } from '../parts/burn-down.tsx';
 import { Facts, Fullness, Id, NotLive, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { PickUser } from '../parts/pick.tsx';
@@ -76,6 +77,7 @@ export function BudgetPage({ id }: { id: string }) {
                 <ChangeBudget budget={each} />
               </p>
             )}
+            <BurnDown budget={each} />
           </>
         )}
       </Answer>

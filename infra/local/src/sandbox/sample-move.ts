@@ -1,4 +1,5 @@
 import { addLateCalls, addToHours, holdMarks, refusedDays } from '@presign/issuer';
+import { sharedBudgets } from '@presign/schema/budget-tables';
 import { callHours, ledger, refusalDays, refusedCalls } from '@presign/schema/ledger-tables';
 import { grants, sessions } from '@presign/schema/tables';
 import type { Database, Transaction } from '@presign/service/database';
@@ -8,7 +9,10 @@ import { mixed } from './sample-people.ts';
 /** A call, and when it is to have ended. */
 export type Moved = { readonly requestId: string; readonly atMs: number };
 
-/** Moves the calls of an account, passed, failed and refused, to other times, and its URLs to before their first call. */
+/**
+ * Moves the calls of an account, passed, failed and refused, to other times, its URLs to before their first call, and its budgets to before
+ * its URLs.
+ */
 export async function moveCalls(
   db: Database,
   accountId: string,
@@ -22,6 +26,7 @@ export async function moveCalls(
     for (let at = 0; at < calls.length; at += BATCH) await moveSome(tx, calls.slice(at, at + BATCH), at);
     await moveRefused(tx, accountId, refused);
     await moveUrls(tx, accountId);
+    await moveBudgets(tx, accountId);
     const rows = await tx.select().from(ledger).where(eq(ledger.accountId, accountId));
     await addLateCalls(
       tx,
@@ -79,4 +84,11 @@ async function moveUrls(tx: Transaction, accountId: string): Promise<void> {
     .update(sessions)
     .set({ createdAt: sql`(select min(issued_at) from ${grants} where session_id = ${sessions.id})` })
     .where(inArray(sessions.id, own));
+}
+
+async function moveBudgets(tx: Transaction, accountId: string): Promise<void> {
+  await tx
+    .update(sharedBudgets)
+    .set({ createdAt: sql`(select min(issued_at) from ${grants} where account_id = ${accountId}::uuid)` })
+    .where(eq(sharedBudgets.accountId, accountId));
 }
