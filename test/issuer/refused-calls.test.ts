@@ -106,6 +106,26 @@ describe('a refused call is stored with its code, limit, URL, key, user, model o
       { limit_of: 'budget', budget: expect.stringMatching(/./), needed: expect.any(Number) },
     ],
     [
+      'a model that its URL does not allow',
+      async (user: object) => (await post1({ models: ['gpt-4o'], ...user })).send(),
+      { ...llm, status: 403, failure: 'model_not_allowed', model: 'gpt-4o-mini' },
+      { limit_of: null },
+    ],
+    [
+      'a model without a price, whose name may be any text',
+      async (user: object) =>
+        (await post1({ models: ['gpt-4o'], ...user }, { ...chat, model: 'a text of the caller' })).send(),
+      { ...llm, status: 403, failure: 'model_not_allowed', model: null },
+      { limit_of: null },
+    ],
+    [
+      'a further model of its body, next to one that its URL allows',
+      async (user: object) =>
+        (await post1({ models: ['gpt-4o-mini'], ...user }, { ...chat, fallbacks: ['gpt-4o'] })).send(),
+      { ...llm, status: 403, failure: 'model_not_allowed', model: null },
+      { limit_of: null },
+    ],
+    [
       'a field without a bound',
       async (user: object) =>
         (await post1({ cost_limit: 1_000_000, ...user }, { ...chat, brand_new: 1 })).send(),

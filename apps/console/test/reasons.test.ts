@@ -1,6 +1,6 @@
 import type { Call } from '@presign/client';
 import { expect, test } from 'vitest';
-import { reasonOf } from '../src/data/reasons.ts';
+import { endOf, reasonOf } from '../src/data/reasons.ts';
 
 type Refusal = NonNullable<Call['refusal']>;
 
@@ -70,4 +70,13 @@ const cases: readonly (readonly [string, Partial<Refusal>, string])[] = [
 
 test.each(cases)('the reason of %s with %j is right in words', (code, figures, words) => {
   expect(reasonOf({ ...NONE, ...figures, code }, 'Team')).toBe(words);
+});
+
+test.each([
+  ['model_not_allowed', { model: 'gpt-4o' }, 'the URL does not allow the model gpt-4o'],
+  ['model_not_allowed', {}, 'the URL does not allow this model'],
+  ['tool_not_allowed', { tool: 'add' }, 'the URL does not allow the tool add'],
+])('a call that was refused for %s with %j names what it asked for, if it is known', (code, of, reason) => {
+  const call = { outcome: code, model: null, tool: null, ...of, refusal: { ...NONE, code } };
+  expect(endOf(call as unknown as Call, '')).toBe(`Refused, because ${reason}.`);
 });

@@ -17,8 +17,8 @@ type SentCall = {
   readonly body: JsonObject | undefined;
 };
 
-/** The part of a call that may use another model, and the reason as the end of a sentence. */
-type StrayModel = { readonly param: string; readonly reason: string };
+/** The part of a call that may use another model, and the reason as the end of a sentence. `model`: the other model, if it is the call's own. */
+type StrayModel = { readonly param: string; readonly reason: string; readonly model?: string };
 
 /** Fields of a body that choose a model next to `model`, or in its place. A reseller may accept those of any vendor. */
 const CHOOSERS: readonly string[] = [
@@ -49,8 +49,8 @@ export function strayModel(
   const model = place ? segmentModel(place, path) : body.model;
   if (model === undefined) return { param: 'model', reason: 'is not named' };
   if (!isOne(model)) {
-    const name = typeof model === 'string' ? `${briefly(model)} ` : '';
-    return { param: 'model', reason: `${name}is not allowed` };
+    if (typeof model !== 'string') return { param: 'model', reason: 'is not allowed' };
+    return { param: 'model', reason: `${briefly(model)} is not allowed`, model };
   }
   if (place && typeof model === 'string') {
     const repeats = [undefined, model, resourceName(place.collections, model)];

@@ -91,10 +91,17 @@ const FAILURES: Readonly<Partial<Record<Call['outcome'], string>>> = {
   lease_ended: 'its gateway died',
 };
 
+/** A model or tool that is not allowed is that of the call. */
+function named(refusal: Refusal, { model, tool }: Call): Refusal {
+  const { code, name } = refusal;
+  if (code === 'model_not_allowed') return { ...refusal, name: name ?? model };
+  return code === 'tool_not_allowed' ? { ...refusal, name: name ?? tool } : refusal;
+}
+
 /** How a call ended, as a sentence. */
 export function endOf(call: Call, budget: string): string {
   const { outcome, refusal, status, total_ms: ms } = call;
-  if (refusal) return `Refused, because ${reasonOf(refusal, budget)}.`;
+  if (refusal) return `Refused, because ${reasonOf(named(refusal, call), budget)}.`;
   const failure = FAILURES[outcome];
   if (failure) return `Failed, because ${failure}${status === null ? '' : ` (status ${status})`}.`;
   if (outcome === 'under_way') return 'Under way.';

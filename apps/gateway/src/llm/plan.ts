@@ -105,7 +105,7 @@ export function planCall(asked: Asked): { plan: Plan } | Unplannable {
   if (strayField) return { refusal: strayField };
   const body = configured(asked);
   const strayModel = modelRefusal(asked, body);
-  if (strayModel) return { refusal: strayModel };
+  if (strayModel) return strayModel;
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked, body) };
   if (limited.costLimited || limited.tokenLimited) return limitedPlan(asked, body);
   return { plan: unlimitedPlan(asked, body) };
@@ -159,16 +159,23 @@ function fieldRefusal({ content, rules: { fields }, grant, target }: Asked): Ref
   return { code: 'field_not_allowed', param, message, details: { allowed: fields.all } };
 }
 
-/** Refuses a call that may use a model for which its URL was not issued. */
+/** Refuses a call that may use a model for which its URL was not issued. The model is reported if it has a price, as that of each call. */
 function modelRefusal(
-  { target, rules: { models }, grant }: Asked,
+  { target, rules: { models }, grant, at }: Asked,
   body: JsonObject | undefined,
-): Refusal | undefined {
+): Unplannable | undefined {
   const call = { method: grant.method, ...target, body };
   const stray = models && strayModel(grant.provider, call, models);
   if (!stray) return undefined;
   const message = `${stray.param}: ${stray.reason}. This URL allows ${models.all.length === 1 ? 'the model' : 'the models'} ${briefly(models.all.join(', '))}.`;
-  return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: models.all } };
+  const refusal = {
+    code: 'model_not_allowed',
+    param: stray.param,
+    message,
+    details: { allowed: models.all },
+  } as const;
+  const { model } = stray;
+  return { refusal, model: model !== undefined && pricingOf(grant.provider, model, at) ? model : undefined };
 }
 
 /** Whether a call takes its maximum at admission, and returns the rest when it is settled. */
