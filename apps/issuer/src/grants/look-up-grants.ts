@@ -60,9 +60,12 @@ async function findFew(db: Database, asked: Asked, goOn: () => void): Promise<SQ
 function indexed({ accountId, query, nowMs }: Asked): (SQL | undefined)[] {
   const { session_id: session, external_session: external, external_user: user, status } = query;
   const own = eq(grants.accountId, accountId);
+  // Postgres reads this first. Otherwise it could read all grants of another account's session, and keep no grant.
+  const ownSession = (id: string) => sql`(select ${sessions.id} from ${sessions}
+    where ${and(eq(sessions.id, id), eq(sessions.accountId, accountId))})`;
   const isLive = and(isNull(grants.revokedAt), gt(grants.expiresAt, timeInSql(nowMs)));
   return [
-    ...(session === undefined ? [] : [and(own, eq(grants.sessionId, session))]),
+    ...(session === undefined ? [] : [and(own, eq(grants.sessionId, ownSession(session)))]),
     ...(external === undefined ? [] : [and(own, eq(grants.externalSession, external))]),
     ...(user === undefined ? [] : [and(own, eq(grants.externalUser, user))]),
     ...(status === 'active' || status === 'exhausted' ? [and(own, isLive)] : []),
