@@ -9,6 +9,7 @@ import { SignIn } from './frame/sign-in.tsx';
 import { Issue } from './issue/issue.tsx';
 import { KeyPage, Keys } from './keys/keys.tsx';
 import { Failed, Waiting } from './parts/answer.tsx';
+import { Guard } from './parts/guard.tsx';
 import { NeedsScope } from './parts/needs-scope.tsx';
 import { filtersIn, type Place, usePlace } from './parts/place.ts';
 import { type Can, canOf, Rights } from './parts/rights.ts';
@@ -86,7 +87,9 @@ function SignedIn({ limits }: { limits: Limits }) {
     <Rights.Provider value={can}>
       <Shell limits={limits} entries={entries} current={entry} isReader={can('read')}>
         {Screen ? (
-          <Screen key={path.join('/')} id={id ?? ''} params={filtersIn(params)} />
+          <Guard at={JSON.stringify([path, params])}>
+            <Screen key={path.join('/')} id={id ?? ''} params={filtersIn(params)} />
+          </Guard>
         ) : (
           <Nothing can={can} lacks={ENTRIES.find(({ path: each, scope }) => each === first && !can(scope))} />
         )}
@@ -118,8 +121,12 @@ function Nothing({ can, lacks }: { can: Can; lacks: Entry | undefined }) {
 }
 
 const client = new QueryClient({
-  // The client library already retries what is safe to retry.
-  defaultOptions: { queries: { retry: false, staleTime: 10_000 } },
+  defaultOptions: {
+    // The client library already retries what is safe to retry. A browser without a network still reaches an issuer on its own machine. If it
+    // reaches none, an error says so, where a paused request would show old figures, and would make a change hours later.
+    queries: { retry: false, staleTime: 10_000, networkMode: 'always' },
+    mutations: { networkMode: 'always' },
+  },
 });
 addEventListener(SIGNED_OUT, () => setSession(client, null));
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { dimensionName } from '../data/usage.ts';
-import { exactHref, filtersIn, rangeOnly, usePlace } from './place.ts';
+import { exactHref, filtersIn, placeNow, rangeOnly, usePlace } from './place.ts';
 import { useProblem } from './problem.ts';
 
 type FieldProps = {
@@ -135,12 +135,13 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
     const given = form.current
       ? `${place.path} ${JSON.stringify(place.params)} ${givenTo(form.current)}`
       : undefined;
-    if (form.current && given !== followed.current) followAddress(form.current);
+    if (form.current && given !== followed.current) followAddress(form.current, typed.current !== undefined);
     followed.current = given;
   });
   useEffect(() => () => clearTimeout(typed.current), []);
   const apply = () => {
     clearTimeout(typed.current);
+    typed.current = undefined;
     if (!form.current) return;
     const next = exactHref(path, { ...rangeOnly(place), ...textsOf(form.current) });
     if (next !== location.hash) location.hash = next;
@@ -189,11 +190,17 @@ const givenTo = (form: HTMLFormElement): string =>
     ),
   );
 
-/** Resets all fields except the one with the focus, because its text is newer than the address. */
-function followAddress(form: HTMLFormElement): void {
+/**
+ * Resets all fields. The one with the focus keeps a text that is newer than the address, and the spaces around its text. After the Back button
+ * its text is older, and follows.
+ */
+function followAddress(form: HTMLFormElement, isTyping: boolean): void {
+  const { params } = placeNow();
   for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')) {
     if (field instanceof HTMLInputElement) {
+      const wanted = params[field.name] ?? '';
       if (field !== document.activeElement) field.value = field.defaultValue;
+      else if (!isTyping && field.value.trim() !== wanted.trim()) field.value = wanted;
     } else for (const option of field.options) option.selected = option.defaultSelected;
   }
 }

@@ -12,7 +12,7 @@ type Params = Readonly<Record<string, string | undefined>>;
 
 /** The address of a place in the console, with the range of all pages. Empty parameters are omitted. */
 export const href = (path: string, params: Params = {}): string =>
-  exactHref(path, { ...rangeOnly(read()), ...params });
+  exactHref(path, { ...rangeOnly(placeNow()), ...params });
 
 /** The address of a place with these parameters alone. */
 export function exactHref(path: string, params: Params): string {
@@ -34,7 +34,8 @@ export const rangeOnly = ({ params }: Place): Record<string, string> =>
 export const filtersIn = (params: Place['params']): Record<string, string> =>
   Object.fromEntries(Object.entries(params).filter(([name]) => !RANGE_PARAMS.some((each) => each === name)));
 
-function read(): Place {
+/** The place in the address at this moment. A component may not have rendered it yet. */
+export function placeNow(): Place {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decode);
   return { path: parts, params: Object.fromEntries(new URLSearchParams(query)) };
@@ -50,10 +51,10 @@ function decode(part: string): string {
 }
 
 export function usePlace(): Place {
-  const [place, setPlace] = useState(read);
+  const [place, setPlace] = useState(placeNow);
   // Runs before the browser handles input, so that no change of the address is missed.
   useLayoutEffect(() => {
-    const follow = () => setPlace(read());
+    const follow = () => setPlace(placeNow());
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);

@@ -2,12 +2,13 @@ import { useMemo } from 'preact/hooks';
 import { useNow } from '../api/queries.ts';
 import { fieldTime } from '../data/format/format.ts';
 import {
-  DEFAULT_TIME,
   instantOf,
+  isMonth,
   monthsUntil,
   OWN_ZONE,
   type Range,
   rangeOf,
+  timeOf,
   zoneOf,
 } from '../data/format/range.ts';
 import { exactHref, usePlace } from './place.ts';
@@ -59,7 +60,7 @@ export function RangePicker() {
       <legend class="unseen">Time of all pages</legend>
       <select
         aria-label="Time"
-        value={isCustom ? CUSTOM : (params.time ?? DEFAULT_TIME)}
+        value={isCustom ? CUSTOM : timeOf(params)}
         onChange={(event) => choose(event.currentTarget.value)}
       >
         {NAMED.map(([id, name]) => (
@@ -107,6 +108,6 @@ export function RangePicker() {
 
 /** A month from the address that is not in the list. */
 const otherMonth = (time: string | undefined, months: readonly string[]): string[] =>
-  time !== undefined && /^\d{4}-\d\d$/.test(time) && !months.includes(time) ? [time] : [];
+  time !== undefined && isMonth(time) && !months.includes(time) ? [time] : [];
 
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString();

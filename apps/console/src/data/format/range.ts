@@ -29,12 +29,13 @@ export function zoneOf({ zone }: RangeParams): string {
 
 /** A named range: this many days up to today. */
 const LAST_DAYS: Readonly<Record<string, number>> = { today: 1, '7d': 7, '30d': 30, '90d': 90 };
-export const DEFAULT_TIME = '30d';
+const DEFAULT_TIME = '30d';
 
 /** The range in an address. `now` is the end of a range without a fixed end. */
 export function rangeOf(params: RangeParams, now: number): Range {
   const zone = zoneOf(params);
-  const { from, to, time: name = DEFAULT_TIME } = params;
+  const { from, to } = params;
+  const name = timeOf(params);
   if (from !== undefined || to !== undefined) {
     const wanted = secondsOf(to, now);
     const start = Math.min(secondsOf(from, Math.max(0, Math.min(wanted, now) - USUAL_SECONDS)), wanted);
@@ -45,7 +46,7 @@ export function rangeOf(params: RangeParams, now: number): Range {
   }
   const today = dayOf(now, zone);
   const month = name === 'month' ? today.slice(0, 7) : name === 'last-month' ? monthAfter(today, -1) : name;
-  if (MONTH.test(month)) {
+  if (isMonth(month)) {
     const start = startOf(`${month}-01`, zone);
     const end = startOf(`${monthAfter(month, 1)}-01`, zone);
     return { from: start, to: Math.max(start, Math.min(now, end)), zone, name };
@@ -54,14 +55,21 @@ export function rangeOf(params: RangeParams, now: number): Range {
   return { from: startOf(dayAfter(today, 1 - days), zone), to: now, zone, name };
 }
 
-const MONTH = /^\d{4}-\d\d$/;
+/** The name of the range in an address. A name that means nothing is that of the usual range. */
+export const timeOf = ({ time = DEFAULT_TIME }: RangeParams): string =>
+  NAMED_MONTHS.includes(time) || isMonth(time) || Object.hasOwn(LAST_DAYS, time) ? time : DEFAULT_TIME;
+
+const NAMED_MONTHS: readonly string[] = ['month', 'last-month'];
+export const isMonth = (text: string): boolean => /^20\d\d-(0[1-9]|1[0-2])$/.test(text);
 /** The length of a range without a start, as in the API. */
 const USUAL_SECONDS = 30 * 86_400;
 
 /** The previous range of the same length. For a chosen month, the same part of the month before. */
 export function rangeBefore({ from, to, zone, name = `from ${from}` }: Range): Range {
-  const isMonth = name === 'month' || name === 'last-month' || MONTH.test(name);
-  const start = isMonth ? startOf(`${monthAfter(dayOf(from, zone), -1)}-01`, zone) : from - (to - from);
+  const start =
+    NAMED_MONTHS.includes(name) || isMonth(name)
+      ? startOf(`${monthAfter(dayOf(from, zone), -1)}-01`, zone)
+      : from - (to - from);
   return { from: start, to: Math.min(from, start + (to - from)), zone, name: `before ${name}` };
 }
 
@@ -94,11 +102,14 @@ export const rangeOfDay = (day: string, zone: string): Range => ({
   zone,
 });
 
+/** The end of the year 9999, which is the latest that the API accepts. */
+const END = 253_402_300_800;
+
 /** Seconds of an ISO time, or of Unix seconds as the API takes them. */
 function secondsOf(text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  return Number.isNaN(seconds) ? otherwise : seconds;
+  return seconds >= 0 && seconds < END ? seconds : otherwise;
 }
 
 /** The months up to that of a moment, newest first, as `2026-01`. */
