@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)('each page', () => {
     await leave(opened);
   });
 
-  test('has a navigation with the version, the name of the signed-in key, and a link to the docs', async () => {
+  test('has a navigation with the version, the account, the name and scopes of the signed-in key, and a link to the docs', async () => {
     const { ui } = await openOnPhone();
     const { page } = ui;
     const { version } = JSON.parse(
@@ -171,7 +171,12 @@ describe.skipIf(!hasChromium)('each page', () => {
     await page.getByRole('button', { name: 'Menu' }).tap();
     await page.getByRole('complementary', { name: 'Presign' }).getByText(version, { exact: true }).waitFor();
     const account = page.getByRole('region', { name: 'Signed in' });
-    expect(await account.innerText()).toContain('bootstrap');
+    const { account_name: owner, api_key: key } = await api.getLimits();
+    expect((await account.innerText()).split('\n').filter(Boolean).slice(0, 3)).toEqual([
+      owner,
+      'bootstrap',
+      key.scopes.join(', '),
+    ]);
     await account.getByRole('link', { name: 'Documentation' }).tap();
     await page.getByRole('heading', { level: 1, name: 'Documentation' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/docs/');

@@ -125,7 +125,7 @@ describe.skipIf(!hasChromium)('lists of the console', () => {
     const answers = answersOf('/v1/calls');
     await eventually(async () => answers() > 1);
     expect(await field.inputValue()).toBe('ad');
-    await page.keyboard.type('a');
+    await page.keyboard.type('am');
     await row('adam').waitFor();
     expect(await field.inputValue()).toBe('adam');
   });
