@@ -137,7 +137,8 @@ describe.skipIf(!hasChromium)('without scrolling to the side', () => {
     await go('limits', 'Limits');
     const pace = ui.page.getByRole('row', { name: /Margaret/ }).locator('td[data-head="At this pace"]');
     expect(await pace.innerText()).toBe('lasts over a year');
-    const soon = await api.changeBudget({ id: budget, cost_limit: 30 });
+    await api.changeBudget({ id: budget, cost_limit: 30 });
+    const soon = await api.getBudget({ id: budget });
     expect(soon.current?.live?.spent).toBeGreaterThan(5);
     const spent = soon.current?.live?.spent ?? 0;
     const emptyOn = () => {
