@@ -2,7 +2,6 @@
 // Run: npx tsx docs/generate-security-tests.ts > docs/reference/security-tests.md
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { markdownTable } from './markdown-table.ts';
 
 const ROOT = new URL('../', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8');
@@ -28,8 +27,10 @@ const SECTIONS = Object.entries(statements).map(([heading, tests]) => {
 });
 
 const ATTACKS = Object.entries(attacks).map(([asset, rows]) => {
-  const cells = rows.map(({ attack, stops, tests }) => [attack, stops, linksTo(tests)]);
-  return `### ${capitalized(asset)}\n\n${markdownTable(['Attack', 'What stops it', 'Tests'], cells)}`;
+  const items = rows.map(
+    ({ attack, stops, tests }) => `- **${capitalized(attack)}**: ${stops}. ${linksTo(tests)}`,
+  );
+  return `### ${capitalized(asset)}\n\n${items.join('\n')}`;
 });
 
 const tests = [
@@ -41,8 +42,8 @@ const OTHERS = testFiles().filter((file) => SECURITY_FILE.test(file) && !named.h
 
 process.stdout.write(`# Security tests
 
-The tests of each statement of [SECURITY.md](../../SECURITY.md): a link to each file, and how many of its tests, if more than one. Their
-titles: \`docs/security-tests.json\`. The attacks below once worked, or were tried: their tests repeat them.
+The files with the tests of each statement of [SECURITY.md](../../SECURITY.md). \`docs/security-tests.json\` has the titles. The attacks
+once worked, or were tried: their tests repeat them.
 
 ${SECTIONS.join('\n\n')}
 
@@ -55,14 +56,13 @@ ${ATTACKS.join('\n\n')}
 ${linksTo(OTHERS)}.
 `);
 
-/** The files of tests, each as a link and the number of its tests: `[limits](../../test/e2e/limits.test.ts) 2`. */
+/** The files of tests, each as a link: `[limits](../../test/e2e/limits.test.ts)`. */
 function linksTo(tests: readonly string[]): string {
-  const files = tests.map((test) => test.split(' > ', 1)[0] ?? '');
-  const counted = [...new Set(files)].map((file) => {
-    const count = files.filter((each) => each === file).length;
-    return `[${basename(file).replace(/(\.security)?\.test\.ts$/, '')}](../../${file})${count > 1 ? ` ${count}` : ''}`;
-  });
-  return counted.join(', ');
+  const files = new Set(tests.map((test) => test.split(' > ', 1)[0] ?? ''));
+  return Array.from(
+    files,
+    (file) => `[${basename(file).replace(/(\.security)?\.test\.ts$/, '')}](../../${file})`,
+  ).join(', ');
 }
 
 function capitalized(text: string): string {
