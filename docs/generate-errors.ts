@@ -1,8 +1,5 @@
-// Prints docs/reference/errors.md: every error code with its status, type, meaning and who sends it.
+// Prints docs/reference/errors.md: every error code with its status and meaning, and the fields of errors.
 // Run: npx tsx docs/generate-errors.ts > docs/reference/errors.md
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { BUILT_IN_PROVIDERS, errorShapeOf } from '../packages/providers/src/index.ts';
 import { ERRORS, errorBody } from '../packages/schema/src/errors.ts';
 import { markdownTable } from './markdown-table.ts';
@@ -20,11 +17,11 @@ const FIELDS = markdownTable(
   [
     ['`code`', 'what happened; stable, for programs'],
     ['`message`', 'the same for people; may be more precise than the table below, and may change'],
-    ['`type`', `the class of the error, by its status: ${types()}`],
+    ['`type`', `by the status: ${types()}`],
     ['`param`', 'the field or header that is wrong, as the caller wrote it, else `null`'],
     [
       '`problems`',
-      'if several fields of a request to the issuer are wrong: `{"param", "message"}` of each, at most 20; the first is also above',
+      '`{"param", "message"}` of each wrong field, if a request to the issuer has several; at most 20',
     ],
     [
       '`request_id`',
@@ -41,20 +38,20 @@ const FURTHER_FIELDS = markdownTable(
       '`path_not_allowed`, `method_not_allowed`, `method_not_supported` (gateway), `model_not_allowed`, `field_not_allowed`, `tool_not_allowed`, `argument_not_allowed`',
       'what is allowed; methods are also in the header `Allow`',
     ],
-    ['`tool`, `argument`', '`argument_not_allowed`', 'the names of the two'],
-    ['`violations`', '`policy_forbids`', 'each field that is wrong, with what the policy allows'],
+    ['`tool`, `argument`', '`argument_not_allowed`', 'their names'],
+    ['`violations`', '`policy_forbids`', 'each wrong field, and what the policy allows'],
     ['`limit`', '`rate_limited`', 'calls a minute'],
     [
       '`limit`, `remaining`, `needed`',
       '`token_rate_limited`; `token_rate_too_low` without `remaining`',
-      'tokens a minute, those that are left now, and the most that the call can use',
+      'tokens a minute, those left now, and the most that the call can use',
     ],
     [
       '`limit_of`',
       '`uses_exhausted`, `cost_limit_*`, `cost_held`, `token_limit_*`, `tokens_held`',
-      '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key. `budget`: a [shared budget](../guides/budgets.md)',
+      '`url`: this URL, or its bundle; `virtual_key`: the budget of its virtual key; `budget`: a [shared budget](../guides/budgets.md)',
     ],
-    ['`budget`', 'the same, if `limit_of` is `budget`', 'the id of the budget'],
+    ['`budget`', 'the same, if `limit_of` is `budget`', 'its id'],
     ['`limit`, `used`', '`uses_exhausted`, if `limit_of` is `url`', 'uses'],
     [
       '`limit`, `remaining`',
@@ -67,7 +64,7 @@ const FURTHER_FIELDS = markdownTable(
       '`cost_*`, `token_limit_*`, `tokens_held`',
       'microdollars or tokens that the call would hold',
     ],
-    ['`last_call`', 'as `limit_of`', 'how [the last call](calls.md#the-last-call) failed, if it did'],
+    ['`last_call`', 'as `limit_of`', 'how [the last call](calls.md#the-last-call) failed'],
   ],
 );
 
@@ -97,10 +94,8 @@ ${FIELDS}
 
 ## Refusals of an LLM call
 
-The gateway refuses a call in the form in which the call's API gives its own errors, so that its SDK can read the refusal. The
-message begins with the code, and the header \`x-presign-code\` has the code, too.
-
-OpenAI, and every provider that follows its API:
+The gateway writes a refusal as the call's API writes its own errors, so that an SDK can read it. The message begins with the code, which
+is also in the header \`x-presign-code\`. OpenAI, and every provider that follows its API:
 
 \`\`\`json
 ${json(refusal('openai', '/v1/chat/completions'))}
@@ -110,8 +105,7 @@ Other APIs have the same values in other places:
 
 ${OTHER_APIS}
 
-The answer to a URL that is expired, revoked or invalid has \`Connection: close\`. The gateway reads the rest of the request for up
-to 30 seconds before it closes the connection, so that the holder can read the answer.
+The answer to a URL that is expired, revoked or invalid has \`Connection: close\`.
 
 ## Codes
 
@@ -120,7 +114,7 @@ Some codes carry further fields:
 ${FURTHER_FIELDS}
 
 - \`Retry-After\` is set if the same request may succeed later.
-- On Anthropic's paths \`token_invalid\` and \`token_expired\` are 403 with type \`permission_error\`, because Claude Code repeats a 401.
+- On Anthropic's paths \`token_invalid\` and \`token_expired\` are 403 with type \`permission_error\`: Claude Code repeats a 401.
 - A provider's own error passes unchanged, and without \`x-presign-code\`.
 
 ${table()}
@@ -151,20 +145,10 @@ function types(): string {
 }
 
 function table(): string {
-  const senders = { issuer: sourceOf('../apps/issuer/src'), gateway: sourceOf('../apps/gateway/src') };
-  const rows = Object.entries(ERRORS).map(([code, [status, , message]]) => {
-    const sentBy = Object.entries(senders).filter(([, source]) => source.includes(`'${code}'`));
-    const names = sentBy.map(([name]) => name).join(', ') || '–';
-    return [`\`${code}\``, String(status), message, names];
-  });
-  return markdownTable(['Code', 'Status', 'Meaning', 'Sent by'], rows);
-}
-
-/** All source text of a service. */
-function sourceOf(folder: string): string {
-  const path = fileURLToPath(new URL(folder, import.meta.url));
-  const files = readdirSync(path, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.endsWith('.ts'),
-  );
-  return files.map((name) => readFileSync(join(path, name), 'utf8')).join('\n');
+  const rows = Object.entries(ERRORS).map(([code, [status, , message]]) => [
+    `\`${code}\``,
+    String(status),
+    message,
+  ]);
+  return markdownTable(['Code', 'Status', 'Meaning'], rows);
 }
