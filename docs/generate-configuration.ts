@@ -13,35 +13,33 @@ const READERS = {
 process.stdout.write(`# Configuration
 
 Environment variables configure both services. A service with a missing or malformed variable does not start, and names it. The last three
-columns show the value of a variable that is unset or empty; in an empty cell the service does not read it.
+columns show the value if the variable is unset or empty. An empty cell: the service does not read it.
 
 ${table()}
 
 ## \`start\`
 
-- Without \`DATABASE_URL\` or \`REDIS_URL\`, \`start\` runs that store embedded, with its data in \`PRESIGN_DATA_DIR\`. You can
-  set one of them alone.
+- Without \`DATABASE_URL\` or \`REDIS_URL\`, \`start\` runs that store embedded, with its data in \`PRESIGN_DATA_DIR\`.
 - Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
   \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`npx -y pnpm@12 --filter @presign/issuer keys\` prints a fresh
-  set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml), which \`infra/secrets.sh\` writes to files.
+  set and a Postgres password for [compose.yaml](../../infra/compose.yaml), which \`infra/secrets.sh\` writes to files.
 - \`start\` also accepts tokens that keys of \`TOKEN_PUBLIC_KEYS\` signed.
 
 ## Notes
 
 - \`ALLOW_PRIVATE_UPSTREAMS=true\` at the issuer allows private addresses and plain \`http\` for
   [webhooks](../guides/webhooks.md).
-- Issuer and gateway need the same \`PROVIDERS_FILE\`. [Its format](../../packages/providers/README.md#operators-providers_file)
-  is described with the providers.
-- Requests to https upstreams, webhooks and \`PRICES_URL\` go through \`HTTPS_PROXY\`. Plain \`http\` goes without it.
-  [SECURITY.md](../../SECURITY.md#not-promised) says what the address guard can no longer see.
-- Certificates of upstreams must be valid for their names. Set Node's own variable \`NODE_EXTRA_CA_CERTS\` to the PEM file of your
-  company's certificate authority.
+- Issuer and gateway need the same [\`PROVIDERS_FILE\`](../../packages/providers/README.md#operators-providers_file).
+- Requests to https upstreams, webhooks and \`PRICES_URL\` go through \`HTTPS_PROXY\`, where [the proxy judges
+  addresses](../../SECURITY.md#not-promised). Plain \`http\` goes without it.
+- Certificates of upstreams must be valid for their names. Node's own variable \`NODE_EXTRA_CA_CERTS\` names the PEM file of a certificate
+  authority of your own.
 - A store that does not answer does not stop a service: [\`/readyz\`](../guides/run-it.md#5-check) says what it cannot do. It stops \`start\` and
   \`migrate\`.
-- Each secret may also be in a file. The variable of the same name with \`_FILE\` at its end has the path, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
+- Each secret may be in a file instead, whose path is in the variable with \`_FILE\` at its end, as in \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
   \`AWS_ACCESS_KEY_ID\`, \`AWS_SECRET_ACCESS_KEY\`, \`AWS_SESSION_TOKEN\`, \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`,
-  \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break does not count. Setting both is an error.
-- The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set.
+  \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break is ignored. Setting both is an error.
+- The issuer reads \`AWS_…\` only if \`ARCHIVE_S3\` is set.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for [a rotation](../guides/rotate-keys.md).
 - \`npx -y pnpm@12 --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 `);
@@ -64,7 +62,8 @@ function table(): string {
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
     const cells = defaults.map((read) => read.get(name) ?? '');
     if (cells.every((cell) => cell === '')) throw new Error(`no service reads ${name}`);
-    return [`\`${name}\``, meaning, `\`${example}\``, ...cells];
+    const shown = `\`${example}\``;
+    return [`\`${name}\``, meaning, cells.includes(shown) ? '' : shown, ...cells];
   });
   return markdownTable(head, rows);
 }

@@ -6,7 +6,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 
 /** The longest life of a socket by default, in seconds. */
 const LONGEST = Number(
-  /^\| `UPSTREAM_TIMEOUT_SECONDS` +\|[^|]*\| `(\d+)`/m.exec(read('docs/reference/configuration.md'))?.[1],
+  /^\| `UPSTREAM_TIMEOUT_SECONDS` +\|.*?\| `(\d+)`/m.exec(read('docs/reference/configuration.md'))?.[1],
 );
 
 const found = (text: string, setting: RegExp) =>

@@ -42,19 +42,15 @@ const variable = <S extends z.ZodType>(schema: S, meaning: string, example: stri
 export const VARIABLES = {
   ISSUER_PORT: variable(port, 'port the issuer listens on', '8787'),
   GATEWAY_PORT: variable(port, 'port the gateway listens on', '8788'),
-  HOST: variable(
-    z.string().min(1),
-    'address both listen on; :: is every address of IPv6 and IPv4',
-    '127.0.0.1',
-  ),
+  HOST: variable(z.string().min(1), 'address both listen on; :: is every one of IPv6 and IPv4', '127.0.0.1'),
   ISSUER_URL: variable(
     httpUrl,
-    "the issuer's public address; it may have a path",
+    "the issuer's public address, perhaps with a path",
     'https://presign.example.com',
   ),
   GATEWAY_URL: variable(
     httpUrl,
-    "the gateway's public address, which may have a path: where issued URLs point, and the tokens' audience",
+    "the gateway's public address, perhaps with a path: the beginning of issued URLs, and the tokens' audience",
     'https://gateway.example.com',
   ),
   DATABASE_URL: variable(
@@ -77,14 +73,10 @@ export const VARIABLES = {
   ),
   DATABASE_STATEMENT_TIMEOUT_SECONDS: variable(
     storeSeconds(0),
-    'most time of a statement, up to 60; 0: no bound, for a pooler that refuses statement_timeout',
+    'most time of a statement, up to 60; 0, no bound: for a pooler that refuses statement_timeout',
     '10',
   ),
-  DATABASE_PREPARE: variable(
-    flag,
-    'false for a pooler that does not know prepared statements with names',
-    'true',
-  ),
+  DATABASE_PREPARE: variable(flag, 'false for a pooler without named prepared statements', 'true'),
   REDIS_URL: variable(
     z.string().regex(/^(rediss?|rediss?\+cluster|rediss?\+sentinel):\/\//),
     'Redis: one server, a Cluster (redis+cluster://a:6379,b:6379) or Sentinel (redis+sentinel://a:26379,b:26379/mymaster)',
@@ -97,7 +89,7 @@ export const VARIABLES = {
   ),
   REDIS_COMMAND_TIMEOUT_SECONDS: variable(
     storeSeconds(1),
-    'most time of an answer of Redis, 1 to 60; then the connection is closed',
+    'most time until Redis answers, 1 to 60; then the connection is closed',
     '5',
   ),
   PRESIGN_DATA_DIR: variable(z.string().min(1), 'folder of embedded data and generated keys', '.presign'),
@@ -108,7 +100,7 @@ export const VARIABLES = {
   ),
   TOKEN_SIGNING_KEY: variable(
     z.string().regex(/^k4\.secret\./),
-    'PASERK secret key that signs tokens (issuer only)',
+    'PASERK secret key that signs tokens',
     'k4.secret.…',
   ),
   TOKEN_PUBLIC_KEYS: variable(
@@ -133,33 +125,29 @@ export const VARIABLES = {
   ),
   PRICES_URL: variable(
     listUrl,
-    'https address of a list in the format of PRICES_FILE, which it replaces; http only on the loopback interface',
+    'https address of such a list, instead of PRICES_FILE; http only on the loopback interface',
     'https://prices.example.com/data.json',
   ),
-  PRICES_REFRESH_SECONDS: variable(seconds, 'time until PRICES_FILE or PRICES_URL is read again', '900'),
+  PRICES_REFRESH_SECONDS: variable(seconds, 'time between two reads of the price list', '900'),
   KNOWLEDGE_FILE: variable(
     z.string().min(1),
-    'JSON file of what is known of providers beyond this version',
+    'JSON file of facts about providers that this version lacks',
     '/etc/presign/knowledge.json',
   ),
   KNOWLEDGE_URL: variable(
     listUrl,
-    'https address of such a file, which KNOWLEDGE_FILE replaces; http only on the loopback interface',
+    'https address of such a file, instead of KNOWLEDGE_FILE; http only on the loopback interface',
     'https://knowledge.example.com/knowledge.json',
   ),
-  KNOWLEDGE_REFRESH_SECONDS: variable(
-    seconds,
-    'time until KNOWLEDGE_FILE or KNOWLEDGE_URL is read again',
-    '900',
-  ),
+  KNOWLEDGE_REFRESH_SECONDS: variable(seconds, 'time between two reads of the knowledge file', '900'),
   MCP_DEFAULT_CALL_COST: variable(
     whole(0),
-    'price of an MCP call in microdollars, where nothing else prices it',
+    'price of an MCP call without another price, in microdollars',
     '1000',
   ),
   MCP_PRICES_FILE: variable(
     z.string().min(1),
-    'JSON file of prices of MCP calls, by the address of the server',
+    'JSON file of prices of MCP calls, by server address',
     '/etc/presign/mcp-prices.json',
   ),
   ALLOW_PRIVATE_UPSTREAMS: variable(
@@ -172,7 +160,7 @@ export const VARIABLES = {
       .string()
       .regex(/^https?:\/\/[^/\s]+\/?$/)
       .refine((text) => URL.canParse(text)),
-    'proxy that opens tunnels to https upstreams, as http(s)://[user:password@]host:port',
+    'proxy for https upstreams, as http(s)://[user:password@]host:port',
     'http://proxy.example.com:3128',
   ),
   NO_PROXY: variable(
@@ -186,14 +174,10 @@ export const VARIABLES = {
     '`start`: on an empty data folder, fill an account named `sample` for the console',
     'true',
   ),
-  HOLD_LEASE_SECONDS: variable(
-    seconds,
-    'time from the death of a gateway until its holds are settled in full',
-    '60',
-  ),
+  HOLD_LEASE_SECONDS: variable(seconds, 'time until the holds of a dead gateway are settled in full', '60'),
   API_REQUESTS_PER_MINUTE: variable(
     whole(1, 1_000_000),
-    'requests a minute of an API key over all issuers, unless the key has its own limit',
+    'requests a minute of an API key without its own limit, over all issuers',
     '60000',
   ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'most time of a call', '3600'),
@@ -219,7 +203,7 @@ export const VARIABLES = {
       .string()
       .regex(/^(?!__proto__\b)[\w-]{1,50}(?:,(?!__proto__\b)[\w-]{1,50}){0,3}$/)
       .transform((text) => [...new Set(text.split(','))].toSorted()),
-    'keys of metadata by which calls are listed and usage is summed, at most four of 50 characters, separated by commas',
+    'keys of metadata that filter calls and group usage, at most four of 50 characters, separated by commas',
     'team,feature',
   ),
   ARCHIVE_FOLDER: variable(
@@ -235,27 +219,27 @@ export const VARIABLES = {
         const [, bucket = '', prefix = ''] = BUCKET_AND_PREFIX.exec(text) ?? [];
         return { bucket, prefix: prefix === '' ? '' : `${prefix}/` };
       }),
-    'bucket, and perhaps the beginning of names in it, that gets these files instead of a folder',
+    'bucket for these files instead of a folder, perhaps with a prefix',
     's3://presign-archive/production',
   ),
   AWS_REGION: variable(z.string().regex(/^[a-z0-9-]{1,32}$/), 'region of the bucket', 'eu-central-1'),
   AWS_ENDPOINT_URL_S3: variable(
     httpUrl,
-    'address of a store that speaks as S3 does; AWS without it',
+    'address of another store with the API of S3',
     'https://minio.example.internal:9000',
   ),
   AWS_ACCESS_KEY_ID: variable(awsSecret, 'id of the access key for the bucket', 'AKIA…'),
   AWS_SECRET_ACCESS_KEY: variable(awsSecret, 'secret of that access key', 'wJalr…'),
-  AWS_SESSION_TOKEN: variable(awsSecret, 'session token, if the access key is a temporary one', 'IQoJb…'),
+  AWS_SESSION_TOKEN: variable(awsSecret, 'session token of a temporary access key', 'IQoJb…'),
   MAX_BODY_BYTES: variable(
     whole(MIB, 32 * MIB),
-    'the largest body that a gateway reads whole, in bytes, from 1048576 to 33554432; a larger one gets 413',
+    'most bytes of a body that a gateway reads whole, 1048576 to 33554432; a larger one gets 413',
     '16777216',
   ),
   MAX_HELD_BODY_BYTES: variable(
     // Bodies of the largest size must fit in addition to the memory that is kept free for small ones.
     whole(40 * MIB),
-    'bytes of request bodies and unfinished events in the memory of a gateway, at least 41943040; further calls get 503',
+    "most bytes of bodies and unfinished events in a gateway's memory, at least 41943040; further calls get 503",
     '67108864',
   ),
   MAX_SOCKETS: variable(
@@ -271,12 +255,12 @@ export const VARIABLES = {
   MAX_SOCKETS_PER_URL: variable(whole(1, 1_000_000), 'sockets of one URL open at one gateway', '20'),
   MAX_SOCKET_MESSAGE_BYTES: variable(
     whole(1024, 16 * MIB),
-    'the largest message of a holder on a socket, in bytes; a larger one closes the socket with 1009',
+    "most bytes of a holder's message on a socket; a larger one closes the socket with 1009",
     '1048576',
   ),
   MAX_SOCKET_ANSWER_BYTES: variable(
     whole(1024, 64 * MIB),
-    'the largest message of a provider on a socket, in bytes; a larger one ends the socket',
+    "most bytes of a provider's message on a socket; a larger one ends the socket",
     '16777216',
   ),
   TRUSTED_PROXIES: variable(
@@ -284,32 +268,28 @@ export const VARIABLES = {
       .string()
       .transform((text) => text.split(','))
       .pipe(z.array(addressRange)),
-    'addresses and ranges of the proxies in front of the gateway, separated by commas; only they are believed in X-Forwarded-For',
+    'addresses and ranges of the proxies before the gateway whose X-Forwarded-For counts, separated by commas',
     '10.0.0.0/8,fd00::/8',
   ),
   KEEP_ALIVE_SECONDS: variable(
     seconds,
-    'how long a service keeps an idle connection open; longer than the load balancer does',
+    'how long a service keeps an idle connection; longer than your load balancer does',
     '620',
   ),
   SHUTDOWN_DRAIN_SECONDS: variable(
     whole(0, 3_600),
-    'how long a service serves on after SIGTERM, while /readyz says unready; two probes of the load balancer at least',
+    'how long a service serves on after SIGTERM, while /readyz says unready; at least two probes of the load balancer',
     '10',
   ),
-  SHUTDOWN_GRACE_SECONDS: variable(
-    seconds,
-    'when a service that got SIGTERM cuts calls that still run, in seconds after the signal',
-    '25',
-  ),
+  SHUTDOWN_GRACE_SECONDS: variable(seconds, 'time from SIGTERM until a service cuts running calls', '25'),
   METRICS_PORT: variable(
     port,
-    'port of /metrics for Prometheus, on HOST, without authentication; metrics are off without it',
+    'port of /metrics on HOST, without authentication; without it metrics are off',
     '9464',
   ),
   OTEL_EXPORTER_OTLP_ENDPOINT: variable(
     httpUrl,
-    'address of an OpenTelemetry collector that takes OTLP over HTTP; traces are off without it',
+    'address of a collector of OTLP over HTTP; without it traces are off',
     'http://collector:4318',
   ),
   OTEL_TRACES_SAMPLER_ARG: variable(
@@ -317,14 +297,10 @@ export const VARIABLES = {
       .string()
       .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0)?)$/)
       .transform(Number),
-    'share of the calls and requests that are traced, from 0 to 1',
+    'share of calls and requests that are traced, 0 to 1',
     '0.1',
   ),
-  TRACE_UPSTREAMS: variable(
-    flag,
-    'whether providers and MCP servers get the traceparent of their span',
-    'false',
-  ),
+  TRACE_UPSTREAMS: variable(flag, 'whether upstreams get the traceparent of their span', 'false'),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     'lowest level that is logged',
