@@ -58,12 +58,12 @@ function table(): string {
     ...defaultsOf(`../packages/service/src/${file}.ts`),
   ]);
   const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
-  const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
+  const head = ['Variable', 'Meaning, with an example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
     const cells = defaults.map((read) => read.get(name) ?? '');
     if (cells.every((cell) => cell === '')) throw new Error(`no service reads ${name}`);
     const shown = `\`${example}\``;
-    return [`\`${name}\``, meaning, cells.includes(shown) ? '' : shown, ...cells];
+    return [`\`${name}\``, cells.includes(shown) ? meaning : `${meaning}: ${shown}`, ...cells];
   });
   return markdownTable(head, rows);
 }

@@ -146,9 +146,8 @@ function types(): string {
 
 function table(): string {
   const rows = Object.entries(ERRORS).map(([code, [status, , message]]) => [
-    `\`${code}\``,
-    String(status),
+    `${status} \`${code}\``,
     message,
   ]);
-  return markdownTable(['Code', 'Status', 'Meaning'], rows);
+  return markdownTable(['Status and code', 'Meaning'], rows);
 }
