@@ -4,20 +4,24 @@ import { readFileSync } from 'node:fs';
 import { VARIABLES } from '../packages/service/src/variables.ts';
 import { markdownTable } from './markdown-table.ts';
 
-const READERS = {
-  '`start`': '../infra/local/src/env.ts',
+const START = '../infra/local/src/env.ts';
+const SERVICES = {
   issuer: '../apps/issuer/src/env.ts',
   gateway: '../apps/gateway/src/env.ts',
 };
 
+const { table, ofStart } = variables();
+
 process.stdout.write(`# Configuration
 
-Environment variables configure both services. A service with a missing or malformed variable does not start, and names it. The last three
+Environment variables configure both services. A service with a missing or malformed variable does not start, and names it. The last two
 columns show the value if the variable is unset or empty. An empty cell: the service does not read it.
 
-${table()}
+${table}
 
 ## \`start\`
+
+\`start\` reads the variables of both services. ${ofStart}
 
 - Without \`DATABASE_URL\` or \`REDIS_URL\`, \`start\` runs that store embedded, with its data in \`PRESIGN_DATA_DIR\`.
 - Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
@@ -44,9 +48,10 @@ ${table()}
 - \`npx -y pnpm@12 --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 `);
 
-function table(): string {
-  const own = Object.values(READERS).map(defaultsOf);
-  const [, issuer = new Map<string, string>(), gateway = new Map<string, string>()] = own;
+/** The table of all variables, and how `start` differs from it. */
+function variables(): { readonly table: string; readonly ofStart: string } {
+  const each = [START, ...Object.values(SERVICES)].map(defaultsOf);
+  const [, issuer = new Map<string, string>(), gateway = new Map<string, string>()] = each;
   // `start` reads these with functions of the services.
   const ofGateway = [...gateway.keys()].filter((name) => /^MAX_(?:HELD_BODY|BODY|SOCKET)/.test(name));
   const ofIssuer = [...issuer.keys()].filter((name) => /_KEPT_DAYS$|^ARCHIVE_|^AWS_/.test(name));
@@ -57,15 +62,24 @@ function table(): string {
   const byAll = ['read-variable', 'database'].flatMap((file) => [
     ...defaultsOf(`../packages/service/src/${file}.ts`),
   ]);
-  const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
-  const head = ['Variable', 'Meaning, with an example', ...Object.keys(READERS)];
+  const defaults = each.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
-    const cells = defaults.map((read) => read.get(name) ?? '');
-    if (cells.every((cell) => cell === '')) throw new Error(`no service reads ${name}`);
-    const shown = `\`${example}\``;
-    return [`\`${name}\``, cells.includes(shown) ? meaning : `${meaning}: ${shown}`, ...cells];
+    const values = defaults.map((read) => read.get(name) ?? '');
+    if (values.every((value) => value === '')) throw new Error(`no service reads ${name}`);
+    return { name, meaning, shown: `\`${example}\``, values };
   });
-  return markdownTable(head, rows);
+  const cells = rows.map(({ name, meaning, shown, values: [, ...ofServices] }) => {
+    const isDefault = ofServices.includes(shown);
+    return [`\`${name}\``, isDefault ? meaning : `${meaning}: ${shown}`, ...ofServices];
+  });
+  const own = rows.flatMap(({ name, values: [value = '', ...ofServices] }) =>
+    value === '' || ofServices.includes(value) ? [] : [`\`${name}\` ${value}`],
+  );
+  const unread = rows.flatMap(({ name, values: [value] }) => (value === '' ? [`\`${name}\``] : []));
+  return {
+    table: markdownTable(['Variable', 'Meaning, with an example', ...Object.keys(SERVICES)], cells),
+    ofStart: `Its own values: ${own.join(', ')}. It does not read ${unread.join(', ')}.`,
+  };
 }
 
 /** The variables one service reads, with what they are when unset, out of its `readVariable` calls. */

@@ -27,9 +27,7 @@ const SECTIONS = Object.entries(statements).map(([heading, tests]) => {
 });
 
 const ATTACKS = Object.entries(attacks).map(([asset, rows]) => {
-  const items = rows.map(
-    ({ attack, stops, tests }) => `- **${capitalized(attack)}**: ${stops}. ${linksTo(tests)}`,
-  );
+  const items = rows.map(({ attack, tests }) => `- **${capitalized(attack)}.** ${linksTo(tests)}`);
   return `### ${capitalized(asset)}\n\n${items.join('\n')}`;
 });
 
@@ -42,8 +40,8 @@ const OTHERS = testFiles().filter((file) => SECURITY_FILE.test(file) && !named.h
 
 process.stdout.write(`# Security tests
 
-The files with the tests of each statement of [SECURITY.md](../../SECURITY.md). \`docs/security-tests.json\` has the titles. The attacks
-once worked, or were tried: their tests repeat them.
+The files with the tests of each statement of [SECURITY.md](../../SECURITY.md). The attacks once worked, or were tried: their tests repeat
+them. \`docs/security-tests.json\` has the titles of the tests, and what stops each attack.
 
 ${SECTIONS.join('\n\n')}
 

@@ -8,10 +8,8 @@ const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta
 /** The variables that each service reads. The page is generated from its source. */
 const reads: Readonly<Record<'issuer' | 'gateway', readonly string[]>> = (() => {
   const rows = Array.from(
-    read('docs/reference/configuration.md').matchAll(
-      /^\| `([A-Z_0-9]+)` .*\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$/gm,
-    ),
-    ([, name = '', , issuer = '', gateway = '']) => ({ name, issuer, gateway }),
+    read('docs/reference/configuration.md').matchAll(/^\| `([A-Z_0-9]+)` .*\| ([^|]*) \| ([^|]*) \|$/gm),
+    ([, name = '', issuer = '', gateway = '']) => ({ name, issuer, gateway }),
   );
   const of = (service: 'issuer' | 'gateway') =>
     rows.filter((row) => row[service].trim() !== '').map(({ name }) => name);
