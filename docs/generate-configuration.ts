@@ -34,8 +34,8 @@ ${table}
 - \`ALLOW_PRIVATE_UPSTREAMS=true\` at the issuer allows private addresses and plain \`http\` for
   [webhooks](../guides/webhooks.md).
 - Issuer and gateway need the same [\`PROVIDERS_FILE\`](../../packages/providers/README.md#operators-providers_file).
-- Requests to https upstreams, webhooks and \`PRICES_URL\` go through \`HTTPS_PROXY\`, where [the proxy judges
-  addresses](../../SECURITY.md#not-promised). Plain \`http\` goes without it.
+- Requests to https upstreams, webhooks and \`PRICES_URL\` go through \`HTTPS_PROXY\`, where
+  [the proxy judges addresses](../../SECURITY.md#not-promised). Plain \`http\` goes without it.
 - Certificates of upstreams must be valid for their names. Node's own variable \`NODE_EXTRA_CA_CERTS\` names the PEM file of a certificate
   authority of your own.
 - A store that does not answer does not stop a service: [\`/readyz\`](../guides/run-it.md#5-check) says what it cannot do. It stops \`start\` and
