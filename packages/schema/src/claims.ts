@@ -9,8 +9,8 @@ export const choosePartition = (budgetId: string): number =>
   Number.parseInt(budgetId.slice(-2), 16) % PARTITIONS;
 
 /**
- * The partition of all budgets that URLs of an account share, and of the URLs that draw on them: one script decides about all
- * budgets of a call, and a script reaches one partition. The refusals of an account are counted there, too.
+ * The partition of all shared budgets of an account, and of the URLs that draw on them. One script decides about all budgets of a call,
+ * and a script reaches one partition. The refusals of an account are counted there, too.
  */
 export const homePartition = (accountId: string): number => choosePartition(accountId);
 

@@ -3,8 +3,8 @@ import { count, microdollars } from './figures.ts';
 import { RATE_ERRORS, type RateLimit } from './limit-kinds.ts';
 
 /**
- * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to
- * do about it. The gateway may send `not_found` instead of a limit, so that message names no cause.
+ * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to do about it.
+ * The message of `not_found` names no cause, because the gateway may send it in place of the refusal of a limit.
  */
 export const ERRORS = {
   invalid_request: [

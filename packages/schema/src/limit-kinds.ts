@@ -39,8 +39,9 @@ type RateKind = {
 };
 
 /**
- * The kinds of limits, by their names in requests and answers. Most of a limit is derived from its row. Apart from it are its column
- * (`tables.ts`), its check (`admit.lua`), and rules of single kinds (`fields.ts`, `store-change.ts`). Bundles share one budget over all their servers.
+ * The kinds of limits, by their names in requests and answers. Most of a limit follows from its row. Elsewhere are only its column
+ * (`tables.ts`), its check (`admit.lua`), and rules of single kinds (`fields.ts`, `store-change.ts`). Bundles share one budget over all
+ * their servers.
  */
 export const LIMITS = {
   cost_limit: {
@@ -129,8 +130,8 @@ export const LIMITS = {
 } as const satisfies Record<string, LimitKind>;
 
 /**
- * Tokens of input and output in all. Windows of shared budgets alone have this limit: `tokens` of `/v1/budgets`. So it is no limit of a
- * URL, and no row of `LIMITS`.
+ * Tokens of input and output in all. Only windows of shared budgets have this limit (`tokens` of `/v1/budgets`), so it is not a row of
+ * `LIMITS`.
  */
 export const TOKEN_LIMIT = { property: 'tokenLimit', field: 'token_limit', least: 0, most: MOST } as const;
 

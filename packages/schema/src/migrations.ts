@@ -4,7 +4,10 @@ import journal from '../migrations/meta/_journal.json' with { type: 'json' };
 /** The folder of the generated SQL migrations. */
 export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** When the first one was made. A database whose newest is older has tables of a state of development that none leads on from. */
+/**
+ * When the first one was made. If the newest migration of a database is older, a state of development made its tables, and no migration
+ * updates them.
+ */
 export const FIRST_MIGRATION = Math.min(...journal.entries.map(({ when }) => when));
 
 /** When the newest migration of this version was made. */

@@ -1,8 +1,8 @@
 import { endOfStringBytes, sparedByEscape } from './json-escapes.ts';
 
 /**
- * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone, so that thousands of long
- * names of one length are each compared with all others: 60 MB of them would stop the process for half a minute.
+ * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone. It then compares each of thousands of
+ * names of one length with all others: 60 MB of them would stop the process for half a minute.
  */
 const NAME_MAX = 16_000;
 

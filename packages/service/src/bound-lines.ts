@@ -5,7 +5,7 @@ const EVERY_MS = 1_000;
 /**
  * Bounds lines that others cause, so that a flood of them does not fill the disk. Once a second it logs how many were left out, with
  * `said` and the sort under `of`.
- * @returns whether one more line may be logged, by its sort, or '' for all lines that have none
+ * @returns whether one more line of a sort may be logged. The sort of lines without one is ''
  */
 export function boundLines(
   log: { readonly warn: (fields: object, said: string) => void },

@@ -102,8 +102,8 @@ function endingIdle<T extends Database>(db: T, idleMs: number): T {
 }
 
 /**
- * The host and port of a URL whose host is an IPv6 address: the driver cuts that
- * address at its first colon, unless it gets a list, which its types do not know.
+ * The host and port of a URL whose host is an IPv6 address, as lists. The driver cuts an address at its first colon unless it gets a
+ * list, which its types do not know.
  */
 function ipv6In(url: string): object {
   const [, host, port = '5432'] = /^[^/]+\/\/(?:[^@/]*@)?\[([^\]]+)\](?::(\d+))?(?:[/?]|$)/.exec(url) ?? [];

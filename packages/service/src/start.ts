@@ -130,8 +130,8 @@ export function shutdownOf(drainSeconds: number, graceSeconds: number): Shutdown
 export const AT_ONCE: Shutdown = { drainMs: 0, graceMs: 30_000 };
 
 /**
- * Ends a server so that a load balancer loses no request: it serves on for `drainMs`, in which the load balancer sees that
- * `/readyz` says unready, and only then refuses connections and closes idle ones. Resolves when no connection is open.
+ * Ends a server so that a load balancer loses no request. The server continues for `drainMs`, in which the load balancer sees that
+ * `/readyz` says unready. Only then it refuses connections and closes idle ones. Resolves when no connection is open.
  * @param onRefusing called when it begins to refuse connections
  */
 export async function drainServer(server: Server, drainMs: number, onRefusing: () => void): Promise<void> {
@@ -156,9 +156,9 @@ const ACCEPTING_MS = 2_000;
 const REST_MS = 5;
 
 /**
- * Stops listening, once the connections that have arrived are accepted: those that wait when a server closes are reset, and a
+ * Stops listening, once the connections that have arrived are accepted. Connections that wait when a server closes are reset, and a
  * load balancer repeats no call that it has sent. Node accepts one in each turn of its event loop (libuv since 1.45, pull request
- * 3696), so this waits for a short turn without any, and closes in that turn. Any step in between would let connections arrive.
+ * 3696). So this waits for a short turn without any, and closes in that turn. Any step in between would let connections arrive.
  */
 async function refuseConnections(server: Server): Promise<void> {
   await closeOnce();

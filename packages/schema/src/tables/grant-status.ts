@@ -19,9 +19,9 @@ export type GrantFacts = {
 };
 
 /**
- * The status of a grant. It ends with the first of its expiry and the revocations of itself, of its session and of its
- * virtual key, and keeps the status that this end gave it. `statusInSql` is the same rule for queries:
- * `test/issuer/grant-status.test.ts` compares the two on one table of cases.
+ * The status of a grant. A grant ends with the first of its expiry and the revocations of itself, its session and its virtual key. It
+ * keeps the status that this end gave it. `statusInSql` is the same rule for queries: `test/issuer/grant-status.test.ts` compares the
+ * two on one table of cases.
  */
 export function statusOfGrant(facts: GrantFacts, nowMs: number): StatusOfGrant {
   const { grant, session, virtualKey, budget, figures } = facts;

@@ -160,8 +160,8 @@ export const callHours = pgTable(
 );
 
 /**
- * For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. Sums of
- * days before `sumsFrom` are perhaps gone, too. Days before `dividedFrom` have no pieces.
+ * For each account: calls before `summedUntil` are in the sums. Calls before `keptFrom` may be deleted from the ledger, and sums of
+ * days before `sumsFrom`, too. Days before `dividedFrom` have no pieces.
  */
 export const usageMarks = pgTable('usage_marks', {
   accountId: uuid().primaryKey(),

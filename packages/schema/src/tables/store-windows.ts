@@ -19,7 +19,7 @@ export async function storeWindows(
     sql`, `,
   );
   const at = sql`${new Date(atMs).toISOString()}::timestamptz`;
-  // The lock makes a PATCH wait, which then finds the window, or this wait for the limits of the PATCH.
+  // With the lock, a PATCH waits and then finds this window, or this statement waits and then finds the limits of the PATCH.
   await db.execute(sql`
     insert into ${budgets} (id, partition, shared_id, starts_at, ends_at, max_uses, cost_limit_microusd, token_limit,
       visible)

@@ -274,8 +274,8 @@ export const idempotencyKeys = pgTable(
 );
 
 /**
- * What Redis must take over: the transaction of a revocation, a deletion or a rotation writes a row for each grant or
- * credential that it changes, so that a sweep can finish what a killed issuer has begun.
+ * Changes that Redis must take over. The transaction of a revocation, a deletion or a rotation writes a row for each grant or
+ * credential that it changes. A sweep finishes what a killed issuer has begun.
  */
 export const pendingChanges = pgTable(
   'pending_changes',
