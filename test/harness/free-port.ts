@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below those that a system gives to connections (Linux: 32,768 and up), and for each of vitest's workers its own, so
- * no other process takes a port between here and its use.
+ * Ports below those that a system gives to connections (Linux: 32,768 and up). Each of vitest's workers has its own, so no other
+ * process takes a port before its use.
  */
 const FIRST = 10_000;
 const OF_A_WORKER = 1_200;

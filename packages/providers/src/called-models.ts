@@ -30,7 +30,7 @@ export const MODEL_FIELDS: readonly string[] = ['model', 'tools', ...CHOOSERS];
 
 /**
  * Whether a call can use only these models. A call that does not say which model it uses may use another one, so it is refused.
- * @returns undefined if it uses no other, else the part at fault
+ * @returns the part at fault, or undefined if the call uses no other model
  */
 export function strayModel(
   provider: Provider,

@@ -59,8 +59,8 @@ export function boundedEndpoints(provider: Provider, pattern: string): readonly 
 }
 
 /**
- * Whether a path may hold encoded slashes: only within an id, at a provider whose ids have them (`Provider.slashedIds`), and
- * only if a server that decodes them finds no other endpoint there.
+ * Whether a path may have encoded slashes. They may be only within an id, at a provider whose ids have them (`Provider.slashedIds`),
+ * and only if a server that decodes them finds no other endpoint.
  */
 export const slashedIdsOf =
   (provider: Provider): SlashedIds =>

@@ -26,7 +26,8 @@ export function writeModelInPath(
 
 /**
  * The model that a path names, as a config would name it.
- * @returns undefined if servers may read different names in it: none, another case of a known segment, or parameters
+ * @returns undefined if the path names no model, or if servers may read different names in it (another case of a known segment,
+ * parameters)
  */
 export function segmentModel({ collections, withMethod }: ModelInPath, path: string): string | undefined {
   const segments = path.split('/');

@@ -111,8 +111,8 @@ export type Provider = {
   /** Its name in the conventions of OpenTelemetry (`gen_ai.provider.name`). Absent: its id. */
   traceName?: string;
   /**
-   * The vendor's own servers, of which two things are known that others may do otherwise: streams state the whole billed input at their
-   * start, and a cache lasts five minutes unless the body asks for an hour.
+   * The vendor's own servers. Two things are known only of them: streams state the whole billed input at their start, and a cache lasts
+   * five minutes unless the body asks for an hour.
    */
   isOwnHost?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */

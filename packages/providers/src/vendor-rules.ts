@@ -28,8 +28,8 @@ export type VendorRules = {
   /** Whether the bound of the output covers reasoning. Absent: it does. */
   readonly coversReasoning?: (model: string) => boolean;
   /**
-   * Models, in lower case, that search, run or call others by themselves, or that write images or sound at rates
-   * that are not listed: a call does not bound what they cost.
+   * Models, in lower case, whose cost a call does not bound: they search, run or call others by themselves, or write images or sound at
+   * rates that are not listed.
    */
   readonly refusedModels?: RegExp;
   /** Whether a call of a model has a fee, which its price must then state (`requests`). */

@@ -1,9 +1,9 @@
 import { isJsonObject } from '../json.ts';
 
 /**
- * Most tokens by which normalising a text can outgrow its UTF-8 bytes. Tokenizers that split bytes make at most
- * one token of each, but some normalise first: Qwen's to NFC (`normalizer` in its tokenizer.json), and
- * SentencePiece's `nmt_nfkc` to NFKC, which writes U+FDFA, 3 bytes, as 33.
+ * Most tokens by which normalising a text can outgrow its UTF-8 bytes. Tokenizers that split bytes make at most one token of each. But
+ * some normalise first: Qwen's to NFC (`normalizer` in its tokenizer.json), and SentencePiece's `nmt_nfkc` to NFKC, which writes
+ * U+FDFA, 3 bytes, as 33.
  */
 export function grownByNormalising(text: string): number {
   const bytes = Buffer.byteLength(text);
@@ -82,10 +82,9 @@ const BMP_MARKS = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
 );
 
 /**
- * Most bytes by which a JSON text can grow when a chat template rewrites it: indented by four spaces (Llama
- * 3.1's template), its `<>&'` and all beyond ASCII as \uXXXX (the `tojson` of Jinja and Python's json.dumps),
- * line breaks as a comment's, and numbers written out (Python has 1e15 as 1000000000000000.0).
- * It need not be valid JSON: a model writes the arguments of a call.
+ * Most bytes by which a JSON text can grow when a chat template rewrites it. Templates indent by four spaces (Llama 3.1), write `<>&'`
+ * and all beyond ASCII as \uXXXX (`tojson` of Jinja, Python's json.dumps), put a comment mark after each line break, and write numbers
+ * out (Python has 1e15 as 1000000000000000.0). It need not be valid JSON: a model writes the arguments of a call.
  */
 export function grownByRewriting(json: string): number {
   if (json.length > LONG) return json.length * (1 + INDENT * DEEP);

@@ -5,11 +5,10 @@ import type { Provider } from '../provider.ts';
 import { bodyOf, compileConfig, type Fields, isSetting, rivalsOf } from './compile-config.ts';
 
 /**
- * The field of a config that would change a setting of a fixed config: the same setting under another name, at its place within the body,
- * in another spelling, or a field that overrides it. Fields in both configs are not compared.
- *
- * The fixed config is read once. Then each field of the other is looked up in it, so the time grows with the sum of their lengths.
- * @returns undefined if the fixed config acts as it does alone, on every endpoint of the provider
+ * The field of a config that would change a setting of a fixed config: the same setting under another name, at its place within the
+ * body, in another spelling, or a field that overrides it. Fields in both configs are not compared. The time grows with the sum of the
+ * lengths of both configs.
+ * @returns undefined if the config changes no setting, on any endpoint of the provider
  */
 export function fieldOverFixed(
   provider: Provider,

@@ -32,7 +32,7 @@ export type Group<By extends string = string> = Cited & {
 /** Names that share one known fact, such as the harmless betas. */
 export type Names = Cited & { readonly names: readonly string[] };
 
-/** Names of models about which one thing is known, in lower case. A pattern has no choice that it makes: whatever decides is a function. */
+/** Names of models about which one thing is known, in lower case. A pattern decides nothing: a function does. */
 export type Matching = Cited & { readonly matching: RegExp };
 
 /** Cache writes of models, in multiples of the input. */
@@ -90,9 +90,8 @@ export type Refusals = Cited & { readonly errors: readonly (Partial<Cited> & Ven
 /** How an API that follows OpenAI's states usage and errors. */
 export type UsageForm = Cited & {
   /**
-   * The value of `service_tier` that means the standard price. It is written into every call, because an omitted
-   * tier means the one that the project is set to. undefined: an omitted tier is the standard one, so the field is
-   * removed.
+   * The value of `service_tier` that means the standard price. It is written into every call, because a call without one gets the tier
+   * of the project. Undefined: a call without one gets the standard tier, so the field is removed.
    */
   readonly standardTier: string | undefined;
   /** It sends a stream's usage only when asked by `stream_options.include_usage`, and takes that field. */

@@ -16,8 +16,8 @@ export type InputParts = {
 };
 
 /**
- * Most tokens that a body's own input can make: one for each byte, plus what templates and tokenizers add, minus the
- * bytes of images, which count as their published maximum.
+ * Most tokens that a body's own input can make: one for each byte, plus what templates and tokenizers add. Images count as their
+ * published maximum instead of their bytes.
  * @param call `most`: counts above this one need not be distinguished
  */
 export function inputOf(

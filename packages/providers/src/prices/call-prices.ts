@@ -20,9 +20,9 @@ export type Answered = {
  * The price of the model that answered a call, by the prices that were fixed at its admission.
  * - The operator's own price of a model counts for whatever answers under its name, unless the answer has an own price, too.
  * - An answer that repeats the name of a deployment names no other model.
- * - A model that runs others by itself costs more than the one that its answer names, so its cost is not known.
- * - An alias or a name with a date means the same model. Its price is that of the name that was called. Where a deployment was called, it is
- *   that of the answer, because the customer chooses the version.
+ * - A model that runs others costs more than the one that its answer names, so its cost is not known.
+ * - An alias or a name with a date means the same model, at the price of the name that was called. For a deployment it is the price of
+ * the answer, because the customer chooses the version.
  * @param called undefined if the call names no model
  * @param answered undefined if the answer names none
  */
@@ -69,8 +69,8 @@ export type Coverage = {
 };
 
 /**
- * The name of a deployment does not say which model it runs, so all models of the list may answer, until the operator names one: then
- * its versions may. A deployment with the operator's own price has that price. A deployment whose name is neither listed nor named is not
+ * The name of a deployment does not say which model it runs, so any model of the list may answer. If the operator names one, only its
+ * versions may. A deployment with the operator's own price has that price. A deployment whose name is neither listed nor named is not
  * known.
  */
 export function coverageOf(provider: Provider, called: string, at: PricesAt): Coverage {

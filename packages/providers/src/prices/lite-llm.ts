@@ -3,11 +3,10 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
 /**
- * A model of LiteLLM's list (its schema is model_prices_and_context_window.schema.json in github.com/BerriAI/litellm), in
- * the form of genai-prices. LiteLLM writes dollars for each token, and 0 where it knows no price, so a rate of 0 is taken
- * as missing.
- * @param vendor what the list calls the provider (`names`: the `litellm_provider` of its models, and the prefix of their
- *   names), the models that are taken from it, and those of which each call has a fee
+ * A model of LiteLLM's list (its schema is model_prices_and_context_window.schema.json in github.com/BerriAI/litellm), in the form of
+ * genai-prices. LiteLLM writes dollars for each token. It writes 0 where it knows no price, so a rate of 0 is missing.
+ * @param vendor what the list calls the provider (`names`: the `litellm_provider` of its models, and the prefix of their names), the
+ * models that are taken from it, and those of which each call has a fee
  * @returns undefined for a model without a price per token, or with a unit that such a price does not cover
  */
 export function liteLlmModel(

@@ -18,8 +18,8 @@ const PLAIN = {
 const UNITS = Object.keys(PLAIN) as (keyof PlainRates)[];
 
 /**
- * The rates of a price that has no tiers, no fee and no part of a microdollar. The library is asked for them once, because it takes 4 % of the CPU time of a
- * call to find and apply a price, and there each count costs its rate.
+ * The rates of a price that has no tiers, no fee and no part of a microdollar: there each count costs its rate. The library is asked
+ * for them once, because it takes 4 % of the CPU time of a call to apply a price.
  */
 export function plainRates(price: ListedRates, cost: Pricing['cost']): PlainRates | undefined {
   const hasTiers = Object.values(price).some((rate) => typeof rate === 'object');

@@ -44,8 +44,8 @@ type TokenRate = (kind: TokenKind) => number | undefined;
  * @param cost whole microdollars
  * @param tokenRate of tokens of this kind in this usage
  * @param fee for each other unit
- * @returns with a line `other` for what the lines before it do not explain: a price may have rules that are no rate. Undefined when the
- *   usage contradicts itself: it has more tokens of some kinds than of all
+ * @returns the lines, with the rest in a line `other`, because a price may have rules that are not rates. Undefined when the usage
+ * contradicts itself: it has more tokens of some kinds than of all
  */
 export function linesOf(
   usage: Usage,

@@ -10,8 +10,8 @@ export type Statement = {
    */
   readonly usage?: Usage | 'unreadable';
   /**
-   * The sums of the parts of its counts that it shows, which the counts are not below: text and pictures of the input, say, or
-   * results of searches. NaN: a part cannot be read.
+   * The sums of the parts of its counts, such as text and pictures of the input, or results of searches. `UsageRecord` raises a count
+   * that is below its sum. NaN: a part cannot be read.
    */
   readonly parts?: Usage | undefined;
   /** Other units that the answer shows: searches, pictures. They do not say that a usage was stated. */
@@ -20,7 +20,7 @@ export type Statement = {
   readonly content?: Content | undefined;
   /** Names of its counts and parts that may cost money and are not counted. */
   readonly unknown?: readonly string[];
-  /** It repeats counts as 0 that it stated before, and the dialect takes that for absent. */
+  /** It states 0 for counts that it stated before, and the dialect ignores these. */
   readonly zeroed?: boolean;
 };
 
@@ -37,7 +37,7 @@ export type StatedCost = {
 /** The usage that a stream or an answer reported in full. */
 export type Reported = {
   readonly model: string | undefined;
-  /** Undefined: it cannot be believed, or may not be all, for the reason in `doubt`. */
+  /** Undefined: it cannot be believed or may be incomplete, for the reason in `doubt`. */
   readonly usage: Usage | undefined;
   /** With a usage: the doubt was resolved by the larger count. */
   readonly doubt?: Doubt | undefined;

@@ -73,8 +73,8 @@ export const IMAGES_OF_CALL: Most = {
 };
 
 /**
- * The models whose tokens are published, each with the function that counts them. gpt-image-1.5 is not here: it also bills text that it
- * writes, some 200 tokens an image, for which OpenAI publishes no maximum. Nor does it for later models.
+ * The models whose tokens are published, each with the function that counts them. gpt-image-1.5 is not here: it also bills some 200
+ * tokens of text an image, and OpenAI publishes no maximum for them. Nor does it for later models.
  */
 export const COUNTED_MODELS = {
   source:
