@@ -45,10 +45,10 @@ function sectionOf(heading: string): string {
   return page.split(/^## /m).find((section) => section.startsWith(`${heading}\n`)) ?? '';
 }
 
-/** The paths in the first column of a section's table. */
+/** The paths with which the items of a section's list begin. */
 const pathsOf = (section: string): string[] =>
-  Array.from(section.matchAll(/^\| (`[^|]*)\|/gm), ([, cell = '']) => cell).flatMap((cell) =>
-    Array.from(cell.matchAll(/`([^`]+)`/g), ([, path = '']) => path),
+  Array.from(section.matchAll(/^- (`[^:]*):/gm), ([, names = '']) => names).flatMap((names) =>
+    Array.from(names.matchAll(/`([^`]+)`/g), ([, path = '']) => path),
   );
 
 const isAt = (path: string, file: string): boolean => file === path || file.startsWith(`${path}/`);
