@@ -5,30 +5,14 @@ import { ERRORS, errorBody } from '../packages/schema/src/errors.ts';
 import { markdownTable } from './markdown-table.ts';
 
 const REQUEST_ID = '0d9c8b7a-6f5e-4d3c-8b2a-190807060504';
-const OF_ISSUER = {
-  code: 'invalid_request',
-  param: 'max_uses',
-  message: 'max_uses: expected a whole number from 1, or -1 for unlimited.',
-} as const;
 const OF_GATEWAY = { code: 'uses_exhausted', details: { limit_of: 'url', limit: 3, used: 3 } } as const;
 
-const FIELDS = markdownTable(
-  ['Field', 'Says'],
-  [
-    ['`code`', 'what happened; stable, for programs'],
-    ['`message`', 'the same for people; may be more precise than the table below, and may change'],
-    ['`type`', `by the status: ${types()}`],
-    ['`param`', 'the field or header that is wrong, as the caller wrote it, else `null`'],
-    [
-      '`problems`',
-      '`{"param", "message"}` of each wrong field, if a request to the issuer has several; at most 20',
-    ],
-    [
-      '`request_id`',
-      'also in the header `x-request-id` (at the gateway also `x-presign-request-id`) and in the log',
-    ],
-  ],
-);
+const FIELDS = `- \`code\`: what happened; stable, for programs
+- \`message\`: the same for people; may be more precise than the list below, and may change
+- \`type\`, by the status: ${types()}
+- \`param\`: the field or header that is wrong, as the caller wrote it, else \`null\`
+- \`problems\`: \`{"param", "message"}\` of each wrong field, if a request to the issuer has several; at most 20
+- \`request_id\`: also in the header \`x-request-id\` (at the gateway also \`x-presign-request-id\`) and in the log`;
 
 const FURTHER_FIELDS = markdownTable(
   ['Field', 'With', 'Says'],
@@ -84,11 +68,7 @@ const OTHER_APIS = markdownTable(
 
 process.stdout.write(`# Errors
 
-The issuer answers each of its refusals with this body:
-
-\`\`\`json
-${json(errorBody(OF_ISSUER, REQUEST_ID))}
-\`\`\`
+The body of a refusal is a JSON object with an \`error\`:
 
 ${FIELDS}
 
@@ -117,7 +97,9 @@ ${FURTHER_FIELDS}
 - On Anthropic's paths \`token_invalid\` and \`token_expired\` are 403 with type \`permission_error\`: Claude Code repeats a 401.
 - A provider's own error passes unchanged, and without \`x-presign-code\`.
 
-${table()}
+All codes:
+
+${codes()}
 
 MCP calls get the same codes in [JSON-RPC errors](mcp.md#refusals). [Spending](spending.md#refusals) says what to do about its codes.
 `);
@@ -144,10 +126,9 @@ function types(): string {
   return [...statuses].map(([type, each]) => `\`${type}\` (${[...each].sort().join(', ')})`).join(', ');
 }
 
-function table(): string {
-  const rows = Object.entries(ERRORS).map(([code, [status, , message]]) => [
-    `${status} \`${code}\``,
-    message,
-  ]);
-  return markdownTable(['Status and code', 'Meaning'], rows);
+/** Each code with its status and its meaning. */
+function codes(): string {
+  return Object.entries(ERRORS)
+    .map(([code, [status, , message]]) => `- ${status} \`${code}\`: ${message}`)
+    .join('\n');
 }
