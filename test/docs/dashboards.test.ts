@@ -7,7 +7,7 @@ const read = (file: string) => readFileSync(new URL(file, ROOT), 'utf8');
 /** Each metric of docs/reference/metrics.md, which test/e2e/metrics.test.ts compares with `/metrics`: its type and labels. */
 const documented = new Map(
   Array.from(
-    read('docs/reference/metrics.md').matchAll(/^\| `(presign_\w+)` +\| (\w+) +\| \w+ +\| (.*?) +\| /gm),
+    read('docs/reference/metrics.md').matchAll(/^\| `(presign_\w+)` +\| (\w+) +\| (.*?) +\| /gm),
     ([, name = '', type = '', labels = '']) => [name, { type, labels: namesIn(labels, /`(\w+)`/g) }] as const,
   ),
 );

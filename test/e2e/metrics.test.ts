@@ -366,11 +366,11 @@ describe('/metrics of an issuer', () => {
   });
 });
 
-test('every metric is in docs/reference/metrics.md with its type, unit and labels, and the page has no other', async () => {
+test('every metric is in docs/reference/metrics.md with its type and labels, the page has no other, and each states its unit', async () => {
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8');
   const rows = Array.from(
-    page.matchAll(/^\| `(presign_\w+)` +\| (\w+) +\| (\w+) +\| (.*?) +\| /gm),
-    ([, name = '', type, unit, labels = '']) => [name, { type, unit, labels: namesIn(labels) }] as const,
+    page.matchAll(/^\| `(presign_\w+)` +\| (\w+) +\| (.*?) +\| /gm),
+    ([, name = '', type, labels = '']) => [name, { type, labels: namesIn(labels) }] as const,
   );
   expect(new Set(rows.map(([name]) => name)).size).toBe(rows.length);
   // The clocks are compared every ten seconds.
@@ -379,11 +379,13 @@ test('every metric is in docs/reference/metrics.md with its type, unit and label
     return scraped.text.includes('presign_clock_offset_seconds{') && scraped;
   });
   const shown = [...exposed].map(
-    ([name, { type, unit, labels }]) => [name, { type, unit, labels: [...labels].sort() }] as const,
+    ([name, { type, labels }]) => [name, { type, labels: [...labels].sort() }] as const,
   );
   expect(Object.fromEntries(shown)).toEqual(Object.fromEntries(rows));
+  expect([...exposed].filter(([, { unit }]) => unit === '')).toEqual([]);
   const labels = new Set(shown.flatMap(([, metric]) => metric.labels));
-  const described = Array.from(page.matchAll(/^\| `([a-z]+)` +\| [^|]+\|$/gm), ([, label = '']) => label);
+  const listed = page.split('\n## ').find((section) => section.startsWith('Labels\n')) ?? '';
+  const described = Array.from(listed.matchAll(/^- `([a-z]+)`: /gm), ([, label = '']) => label);
   expect(new Set(described)).toEqual(labels);
 });
 

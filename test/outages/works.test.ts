@@ -22,8 +22,12 @@ import { startMcpUpstream } from '../mcp/upstream.ts';
 /** Every work of a service that docs/reference/metrics.md names. */
 const worksOf = (service: string) => {
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8');
-  const rows = page.matchAll(/^\| (`\w+`(?:, `\w+`)*) +\| (issuer|gateway) +\| /gm);
-  return Array.from(rows, ([, names = '', of]) => (of === service ? names.match(/\w+/g) : null) ?? [])
+  const [, list = ''] = page.split(`\nJobs of the ${service}:\n\n`);
+  const [works = ''] = list.split('\n\n');
+  return Array.from(
+    works.matchAll(/^- (`\w+`(?:, `\w+`)*): /gm),
+    ([, names = '']) => names.match(/\w+/g) ?? [],
+  )
     .flat()
     .sort();
 };
