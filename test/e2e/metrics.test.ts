@@ -385,7 +385,7 @@ test('every metric is in docs/reference/metrics.md with its type and labels, the
   expect([...exposed].filter(([, { unit }]) => unit === '')).toEqual([]);
   const labels = new Set(shown.flatMap(([, metric]) => metric.labels));
   const listed = page.split('\n## ').find((section) => section.startsWith('Labels\n')) ?? '';
-  const described = Array.from(listed.matchAll(/^- `([a-z]+)`: /gm), ([, label = '']) => label);
+  const described = Array.from(listed.matchAll(/^- `([a-z]+)`:/gm), ([, label = '']) => label);
   expect(new Set(described)).toEqual(labels);
 });
 
