@@ -33,6 +33,12 @@ export function sparedByEscape(json: Uint8Array, at: number): number {
   return low >= 0xdc00 && low <= 0xdfff ? 8 : 0;
 }
 
+/** Whether an escape `\u` has four hexadecimal digits. */
+export function isHexEscape(json: Uint8Array, at: number): boolean {
+  for (let i = at + 2; i < at + 6; i++) if ((HEX[json[i] ?? 0] ?? 0xff) === 0xff) return false;
+  return true;
+}
+
 /** The code unit of an escape; 0 if the digits are not hexadecimal. */
 function unitAt(json: Uint8Array, at: number): number {
   let unit = 0;

@@ -1,4 +1,6 @@
 import { endOfStringBytes, sparedByEscape } from './json-escapes.ts';
+import type { Excess, Modesty, NameJudge, Scan } from './scan.ts';
+import { type LongText, placeBelow, readText, type TextPlace, type TextPlaces } from './text-places.ts';
 
 /**
  * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone. It then compares each of thousands of
@@ -9,63 +11,19 @@ const NAME_MAX = 16_000;
 /** Names of one object that are compared with each other. Those of a larger one are kept in a set. */
 const FEW_NAMES = 16;
 
-/** The bounds of a JSON text. */
-export type Modesty = {
-  readonly depth: number;
-  readonly parts: number;
-  /** The most members of one object. A copy of an object with 100,000 members takes as long as parsing it. */
-  readonly members?: number;
-};
-
-/** Where a text exceeds its bounds: the name of the member at the top level, if it is within one. */
-export type Excess = { readonly member: string | undefined };
-
-/** A member of the object that a text is: where its name begins, and where its value begins and ends. */
-export type Member = {
-  readonly name: string;
-  readonly at: number;
-  readonly valueAt: number;
-  readonly end: number;
-};
-
-/** Judges the names of a text. Each object and list has a place. Within an undefined place names are only compared with each other. */
-export type NameJudge<P> = {
-  /** The place of the whole text. */
-  readonly root: P | undefined;
-  /** The place of what a name holds. Without a name, that of an element of a list. */
-  readonly below: (place: P, name: string | undefined) => P | undefined;
-  readonly isUnwanted: (place: P, name: string) => boolean;
-};
-
-/** The result of a pass over a JSON text that stays within its bounds. It means something only if the text is valid. */
-export type Scan = {
-  /** Strings, members, elements and containers. */
-  readonly parts: number;
-  /**
-   * Bytes of the text without white space, and with characters in place of their escapes: at least as many as `JSON.stringify` writes.
-   * Undefined: it has a number with an exponent, which may be written longer.
-   */
-  readonly compactBytes: number | undefined;
-  /** The members of the object at the top. */
-  readonly members: readonly Member[];
-  /**
-   * The first name that readers may understand differently, with the names that lead to it (`metadata.tags[2].id`): its object has it
-   * twice (RFC 8259 §4), or it is unwanted.
-   */
-  readonly ambiguous: string | undefined;
-};
-
 /**
  * Reads a JSON text once, before it is parsed: 64 MiB of `{},` would stop the process for half a minute, and take gigabytes. The time
  * grows with its length alone.
  * @param most its bounds; undefined if it is known to be within them
+ * @param texts where it looks for long texts
  */
 export function scanJson<P>(
   json: Uint8Array,
   most: Modesty | undefined,
   judge?: NameJudge<P>,
+  texts?: TextPlaces,
 ): Scan | { readonly excess: Excess } {
-  const scanner = new Scanner(json, most, judge);
+  const scanner = new Scanner(json, most, judge, texts);
   return scanner.run() ? scanner.result() : { excess: scanner.excess() };
 }
 
@@ -82,6 +40,8 @@ export const isModest = (json: Uint8Array, most: Modesty): boolean => countParts
 class Container<P> {
   isList = false;
   place: P | undefined = undefined;
+  /** Where it is, as far as long texts may be within it. */
+  textPlace: TextPlace | undefined = undefined;
   /** Whether a string that comes next is a name. */
   expectsName = false;
   /** Elements or members before the one that the scan is at. */
@@ -115,9 +75,19 @@ class Scanner<P> {
   /** The string that was read last has an escape. */
   #isEscaped = false;
   #backslash = -1;
+  readonly #places: TextPlaces | undefined;
+  readonly #view: DataView | undefined;
+  readonly #texts: LongText[] = [];
 
-  constructor(json: Uint8Array, most: Modesty | undefined, judge: NameJudge<P> | undefined) {
+  constructor(
+    json: Uint8Array,
+    most: Modesty | undefined,
+    judge: NameJudge<P> | undefined,
+    places: TextPlaces | undefined,
+  ) {
     this.#json = json;
+    this.#places = places;
+    this.#view = places && new DataView(json.buffer, json.byteOffset, json.length);
     const { depth = Number.POSITIVE_INFINITY, parts = Number.POSITIVE_INFINITY } = most ?? {};
     this.#most = { depth, parts, members: most?.members ?? Number.POSITIVE_INFINITY };
     this.#judge = judge;
@@ -132,7 +102,7 @@ class Scanner<P> {
     for (let at = 0; at < length; at++) {
       const byte = json[at] as number;
       if (byte === QUOTE) {
-        const end = this.#string(at);
+        const end = this.#isText(this.#within) ? this.#longText(at) : this.#string(at);
         if (!this.#took(at, end)) return false;
         at = end;
       } else if (byte <= SPACE) this.#spared++;
@@ -149,8 +119,9 @@ class Scanner<P> {
   }
 
   result(): Scan {
+    const [parts, members, ambiguous, texts] = [this.#parts, this.#members, this.#ambiguous, this.#texts];
     const compactBytes = this.#hasExponent ? undefined : this.#json.length - this.#spared;
-    return { parts: this.#parts, compactBytes, members: this.#members, ambiguous: this.#ambiguous };
+    return { parts, compactBytes, members, ambiguous, texts };
   }
 
   excess(): Excess {
@@ -195,6 +166,25 @@ class Scanner<P> {
       at++;
     }
     return length;
+  }
+
+  /** Whether a string that begins here may be a long text. */
+  #isText(within: Container<P>): boolean {
+    return !within.expectsName && this.#textPlaceBelow(within)?.isText === true;
+  }
+
+  #textPlaceBelow({ textPlace, isList, nameAt, nameEnd }: Container<P>): TextPlace | undefined {
+    if (textPlace === undefined) return undefined;
+    return isList ? textPlace.element : placeBelow(textPlace, this.#json, nameAt, nameEnd);
+  }
+
+  #longText(start: number): number {
+    const [view, places] = [this.#view as DataView, this.#places as TextPlaces];
+    const read = readText(this.#json, view, start, places.onlyAscii);
+    const { end, spared, length } = read;
+    this.#spared += spared;
+    if (read.canBeLeftOut) this.#texts.push({ path: this.#stepsHere(), start: start + 1, end, length });
+    return end;
   }
 
   #took(at: number, end: number): boolean {
@@ -265,6 +255,7 @@ class Scanner<P> {
     entered.index = 0;
     entered.firstName = this.#spans.length;
     entered.names = undefined;
+    entered.textPlace = this.#depth === 1 ? this.#places?.root : this.#textPlaceBelow(within);
     entered.place = this.#depth === 1 ? this.#judge?.root : this.#placeBelow(within);
     return true;
   }
@@ -308,12 +299,16 @@ class Scanner<P> {
 
   #pathHere(): string {
     let path = '';
-    for (let depth = 1; depth <= this.#depth; depth++) {
-      const { isList, index, nameAt, nameEnd } = this.#open[depth] as Container<P>;
-      const name = isList ? '' : this.#text(nameAt, nameEnd, true);
-      path = isList ? `${path}[${index}]` : path === '' ? name : `${path}.${name}`;
-    }
+    for (const step of this.#stepsHere())
+      path = typeof step === 'number' ? `${path}[${step}]` : path === '' ? step : `${path}.${step}`;
     return path;
+  }
+
+  /** The names and indexes that lead here. */
+  #stepsHere(): (string | number)[] {
+    return this.#open
+      .slice(1, this.#depth + 1)
+      .map(({ isList, index, nameAt, nameEnd }) => (isList ? index : this.#text(nameAt, nameEnd, true)));
   }
 
   #text(at: number, end: number, mayBeEscaped: boolean): string {
