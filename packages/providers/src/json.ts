@@ -1,4 +1,4 @@
-import { parseJson } from '@presign/schema';
+import { type LeftOut, parseJson } from '@presign/schema';
 
 /** A JSON object as parsed. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -20,6 +20,10 @@ export function objectIn(held: JsonObject, field: string): JsonObject {
 }
 
 const EMPTY: JsonObject = Object.freeze({});
+
+/** Whether a value is text, or a long text that was not read (`LeftOut`). */
+export const isText = (value: unknown): value is string | LeftOut =>
+  typeof value === 'string' || typeof value === 'bigint';
 
 /** The value if it is text, else ''. `String(value)` is not safe: an object from outside may have a `toString` that throws. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

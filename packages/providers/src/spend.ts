@@ -1,3 +1,4 @@
+import type { TextPlaces } from '@presign/schema';
 import type { ModelPrice } from './facts/rates.ts';
 import type { JsonObject } from './json.ts';
 import type { Reported, Statement } from './usage/record.ts';
@@ -145,6 +146,11 @@ export type DialectSpend = Metering & {
 };
 
 type Metering = {
+  /**
+   * Texts of a body of which a bound reads no more than their length. A long one may be left out (`LeftOut`). What else is done to them
+   * throws, or finds no text, so the call is not bounded without them. Absent: every text is read.
+   */
+  readonly unreadTexts?: TextPlaces;
   /** The fields without which no call is served and none has a bound. Absent: a call without any has one. */
   readonly least?: JsonObject;
   /** The model of a call, from its body or path. Undefined if the call names no model. */

@@ -4,12 +4,15 @@ import {
   briefly,
   isJsonObject,
   type JsonObject,
+  type LongText,
   type Member,
   type Modesty,
   type Refusal,
   readJson,
+  readWithout,
   type Scan,
   scanJson,
+  type TextPlaces,
 } from '@presign/schema';
 import {
   type Body,
@@ -31,6 +34,8 @@ export type Content = {
   readonly json: JsonObject | undefined;
   /** The result of scanning the bytes of that JSON. */
   readonly scan?: Scan;
+  /** The long texts that its JSON has no strings for. */
+  readonly leftOut?: readonly LongText[];
 };
 
 /** A body as it arrived. */
@@ -100,9 +105,26 @@ export const MULTIPART: Refusal = {
 /**
  * Scans the bytes of a body before it is parsed.
  * @param names whose other spellings are refused in a `must` body
+ * @param texts that a large `must` body may be read without
  */
-export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty) =>
-  scanJson(raw, most, namesJudge(need === 'must' ? names : undefined));
+export const scanBody = (
+  raw: Buffer,
+  need: Need,
+  names: NameTree,
+  most: Modesty,
+  texts: TextPlaces | undefined = undefined,
+) => {
+  const isMust = need === 'must';
+  const places = isMust && raw.length >= TOP_MIN_BYTES ? texts : undefined;
+  return scanJson(raw, most, namesJudge(isMust ? names : undefined), places);
+};
+
+/** The JSON of a body that was scanned, without its long texts. Undefined: it has none, or may be refused. */
+export function readLight(raw: Buffer, scan: ReturnType<typeof scanBody>): Content | undefined {
+  if ('excess' in scan || scan.texts.length === 0 || scan.ambiguous !== undefined) return undefined;
+  const json = readWithout(raw, scan.texts)?.value;
+  return isJsonObject(json) ? { raw, json, scan, leftOut: scan.texts } : undefined;
+}
 
 /** Parses the JSON of a body that was scanned. Only a `must` body can be refused. */
 export function readContent(

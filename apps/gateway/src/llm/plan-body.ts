@@ -4,12 +4,13 @@ import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../share/read-quota.ts';
-import { type Arrived, type Need, readContent, scanBody } from './body.ts';
+import type { Arrived, Need } from './body.ts';
 import { refusedBeta, type Unplannable } from './hold.ts';
 import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
 import type { LlmDeps } from './llm-deps.ts';
 import type { Target } from './match.ts';
 import { answeredWith, type Plan, planCall } from './plan.ts';
+import { planRead, scanToPlan } from './plan-read.ts';
 
 /** A call whose body has arrived. */
 export type Unplanned = {
@@ -59,11 +60,9 @@ export async function planBody(
     const planned = planCall({ ...asked, content: { raw, json: undefined } });
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };
   }
-  const scan = takeWork(readQuota, grant, raw, (most) => scanBody(raw, need, rules.names, most));
+  const scan = takeWork(readQuota, grant, raw, (most) => scanToPlan(raw, need, asked, most));
   if (scan) {
-    const read = readContent(raw, need, scan);
-    if ('refusal' in read) return read;
-    const planned = planCall({ ...asked, content: read.content });
+    const planned = planRead(raw, need, asked, scan);
     if ('refusal' in planned) return planned;
     // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));

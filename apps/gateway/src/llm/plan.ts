@@ -229,6 +229,7 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
   if ('refusal' in held) return held;
   const { usageBody, streams, echoes, dropsUsageEvent } = askingForUsage(held.spend, held.body, target);
   const bound = held.hasOutput ? held.spend.withOutputBound : undefined;
+  checkLeftOut(asked.content, usageBody);
   // Each member is written by name, because spreading the parts takes 5 % of a small call's time.
   const plan: Plan = {
     hold: held.hold,
@@ -260,7 +261,16 @@ export const answeredWith =
 /** The body with the grant's config applied. */
 function configured({ content, rules, target }: Asked): JsonObject | undefined {
   if (!content.json || !rules.config) return content.json;
-  return applyConfig(rules.config, { path: target.path, body: content.json }).body;
+  const { body } = applyConfig(rules.config, { path: target.path, body: content.json });
+  checkLeftOut(content, body);
+  return body;
+}
+
+/** Only an unchanged member is sent with texts that were left out: its bytes are those that arrived. */
+function checkLeftOut({ json, leftOut = [] }: Content, sent: JsonObject): void {
+  for (const { path } of leftOut)
+    if (sent[path[0] as string] !== json?.[path[0] as string])
+      throw new Error('a member with texts that were left out has changed');
 }
 
 /** Adds the request for a stream's usage, for providers that report it only on request. */

@@ -18,10 +18,11 @@ import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
 import { isInMemory, piecesOf } from '../http/body.ts';
-import { MODEST, readContent, scanBody } from '../llm/body.ts';
+import { MODEST } from '../llm/body.ts';
 import type { CounterOf } from '../llm/hold.ts';
 import type { CountReply, PlanData, PlanReply, PlanWork } from '../llm/large-body.ts';
-import { givesBack, type Plan, planCall } from '../llm/plan.ts';
+import { givesBack, type Plan } from '../llm/plan.ts';
+import { bytesRead, planLight, planWhole, scanToPlan } from '../llm/plan-read.ts';
 import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
 import { CountMemory } from './count-memory.ts';
@@ -51,7 +52,6 @@ function timed<T>(work: () => T): Timed<T> {
 export function plan(work: PlanWork) {
   const done: Timed<PlanReply> = timed(() => planInWorker(providers, prices, work));
   const buffers = movable('plan' in done.reply ? done.reply.plan.body : []);
-  collectSoon(work.bytes.length);
   return move({ [transferableSymbol]: buffers, [valueSymbol]: done });
 }
 
@@ -59,7 +59,7 @@ export function plan(work: PlanWork) {
 const MUCH_BYTES = 32 * 1024 * 1024;
 let bytesSince = 0;
 
-/** Collects garbage after this many bytes, because a collection takes as long as reading a megabyte. */
+/** Collects garbage after this many bytes were parsed, because a collection takes as long as reading a megabyte. */
 function collectSoon(bytes: number): void {
   bytesSince += bytes;
   if (bytesSince < MUCH_BYTES) return;
@@ -70,7 +70,6 @@ function collectSoon(bytes: number): void {
 
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
 export function count(work: PlanWork): Timed<CountReply | undefined> {
-  collectSoon(work.bytes.length);
   return timed(() => {
     const planned = planWork(providers, prices, work, (encoding) =>
       countsKnown.of(work.accountId, encoding, counterOf(encoding)),
@@ -142,7 +141,7 @@ function planWork(
   prices: Prices,
   { bytes, need, providerId, method, target, grantId, rulesText, limited, now }: PlanWork,
   counter?: CounterOf,
-): ReturnType<typeof planCall> {
+): ReturnType<typeof planWhole> {
   const provider = providers.get(providerId);
   if (!provider) return { refusal: { code: 'unknown_provider' } };
   const raw = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
@@ -151,11 +150,15 @@ function planWork(
     rulesText === undefined
       ? NO_RULES
       : rulesKnown.of(grantId, dialect, () => JSON.parse(rulesText) as RulesSource);
-  const read = readContent(raw, need, scanBody(raw, need, rules.names, MODEST));
-  if ('refusal' in read) return read;
   const at = { prices, now };
-  const asked = { grant: { provider, method }, target, rules, limited, content: read.content, at };
-  return planCall(counter ? { ...asked, counterOf: counter } : asked);
+  const asked = {
+    ...{ grant: { provider, method }, target, rules, limited, at },
+    ...(counter && { counterOf: counter }),
+  };
+  const scan = scanToPlan(raw, need, asked, MODEST);
+  const light = planLight(raw, asked, scan);
+  collectSoon(light ? bytesRead(raw, scan) : raw.length);
+  return light ?? planWhole(raw, need, asked, scan);
 }
 
 const piecesFor = (bodyFor: Plan['bodyFor'], tokens: number): readonly Uint8Array[] => {

@@ -14,7 +14,7 @@ import {
 import { isCount } from '../bounds/output-bound.ts';
 import * as FACTS from '../facts/anthropic.ts';
 import type { Entry } from '../facts/fact.ts';
-import { isJsonObject, type JsonObject, textOf } from '../json.ts';
+import { isJsonObject, isText, type JsonObject, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 
 /** The facts about a call that are needed to judge its blocks. */
@@ -28,7 +28,7 @@ export type BlockFacts = {
 /** The content of a message or of `system`, block by block (`@anthropic-ai/sdk` 1.14, BetaContentBlockParam). */
 export function anthropicContent(content: unknown, facts: BlockFacts): Share {
   if (content === undefined || content === null) return NOTHING;
-  if (typeof content === 'string') return textShare(content);
+  if (isText(content)) return textShare(content);
   if (!Array.isArray(content)) return unboundedShare('is neither text nor a list');
   return shareOfEach(content, (block) => blockShare(block, facts));
 }

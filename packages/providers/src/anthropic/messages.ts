@@ -1,3 +1,4 @@
+import { textPlaces } from '@presign/schema';
 import { judge } from '../bounds/allow-list.ts';
 import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
@@ -31,6 +32,13 @@ export const anthropicCountTokens: Dialect = {
 
 /** How messages are metered (`@anthropic-ai/sdk` 1.11, resources/messages and resources/beta/messages). */
 const SPEND: DialectSpend = {
+  unreadTexts: textPlaces(
+    [
+      ...['system', 'system[].text', 'messages[].content', 'messages[].content[].text'],
+      ...['messages[].content[].content', 'messages[].content[].content[].text'],
+    ],
+    { onlyAscii: true },
+  ),
   model: ({ model }) => (typeof model === 'string' ? model : undefined),
   streams: ({ stream }) => stream === true,
   boundBody,

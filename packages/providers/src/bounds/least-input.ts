@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject } from '../json.ts';
+import type { LeftOut } from '@presign/schema';
+import { isJsonObject, isText, type JsonObject } from '../json.ts';
 
 /**
  * More characters than one token of any tokenizer stands for. The longest tokens that are published are runs of 128 spaces (cl100k and
@@ -19,10 +20,12 @@ export const leastTokens = (characters: number): number =>
  * thinking, tool results, images and documents.
  */
 export function plainCharacters(content: unknown): number {
-  if (typeof content === 'string') return content.length;
+  if (isText(content)) return lengthOf(content);
   if (!Array.isArray(content)) return 0;
   return content.filter(isJsonObject).reduce((sum, block) => sum + charactersOf(block), 0);
 }
 
 const charactersOf = ({ type, text }: JsonObject): number =>
-  type === 'text' && typeof text === 'string' ? text.length : 0;
+  type === 'text' && isText(text) ? lengthOf(text) : 0;
+
+const lengthOf = (text: string | LeftOut): number => (typeof text === 'string' ? text.length : Number(text));

@@ -1,3 +1,4 @@
+import { textPlaces } from '@presign/schema';
 import { type AllowList, allow, judge } from '../bounds/allow-list.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import { countIn, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
@@ -52,6 +53,7 @@ export function openaiChat(
 function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): DialectSpend {
   const { input } = rules;
   return {
+    unreadTexts: textPlaces(CHAT_TEXTS, { onlyAscii: input.normalises }),
     ...chunkSpend(rules, outputBound),
     boundBody: (body, { bytes, facts, count }) =>
       boundText(body, facts, {
@@ -71,6 +73,9 @@ function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): 
       }),
   };
 }
+
+/** Templates lay them out unchanged, so each byte bounds a token. Arguments of calls are written in another form. */
+const CHAT_TEXTS = ['messages[].content', 'messages[].content[].text'];
 
 /** The part of metering that chat completions and completions share: names, streams, usage, errors. */
 export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<DialectSpend, 'boundBody'> {

@@ -11,7 +11,7 @@ import {
 import { compileGroup } from '../bounds/compile-group.ts';
 import * as CHAT from '../facts/openai/chat.ts';
 import { UNBOUNDED_TOOLS } from '../facts/openai/responses.ts';
-import { isJsonObject, textOf } from '../json.ts';
+import { isJsonObject, isText, textOf } from '../json.ts';
 import type { InputRules } from './rules.ts';
 
 /** Kinds of content by their `type`, with a rule for each. */
@@ -39,7 +39,7 @@ const IMAGE_PART = compileGroup(CHAT.IMAGE_PART);
 
 /** The content of a message: text, or parts of known kinds. */
 export function judgeContent(parts: Parts, content: unknown): Effect {
-  if (typeof content === 'string' || content === null || content === undefined) return 'harmless';
+  if (isText(content) || content === null || content === undefined) return 'harmless';
   return judgeEach(content, (part) => {
     const rule = typeof part.type === 'string' ? parts.get(part.type) : undefined;
     if (rule === undefined) return unknownEffect('has a kind whose cost is not known', 'type');

@@ -14,7 +14,7 @@ import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { readOutputBound } from '../bounds/output-bound.ts';
 import type { Group } from '../facts/fact.ts';
 import * as LISTS from '../facts/openai/responses.ts';
-import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
+import { isJsonObject, isText, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
 import { CACHE_AND_RECORDS, standardTier } from './fields.ts';
 import { imagePart, judgeContent, otherTool, ownTools, partOf, TEXT_RULES } from './messages.ts';
 import type { InputRules, OpenaiRules } from './rules.ts';
@@ -118,7 +118,7 @@ const judgeToolSearch: Rule = (tool) =>
 function judgeInput({ imageTokens }: InputRules, tools: JudgeTools): Rule {
   const kindsOf = { known: itemsFor(tools, true), unknown: itemsFor(tools, false) };
   return (input, body) => {
-    if (typeof input === 'string') return 'harmless';
+    if (isText(input)) return 'harmless';
     const kinds = imageTokens?.(body.model) === undefined ? kindsOf.unknown : kindsOf.known;
     return judgeEach(input, (item) => {
       const rule = kinds.get(textOf(item.type ?? 'message'));

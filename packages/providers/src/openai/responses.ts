@@ -1,3 +1,4 @@
+import { textPlaces } from '@presign/schema';
 import { judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
@@ -53,6 +54,7 @@ function responsesSpend(
     unknown: [...unknownCounts(response.usage, RESPONSES_COUNTS), ...costlyItems(response)],
   });
   return {
+    unreadTexts: textPlaces(RESPONSE_TEXTS, { onlyAscii: rules.input.normalises }),
     model: modelIn,
     streams: (body) => body.stream === true,
     boundBody: (body, { bytes, facts, count }) => {
@@ -70,6 +72,11 @@ function responsesSpend(
     isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };
 }
+
+const RESPONSE_TEXTS = [
+  ...['instructions', 'input', 'input[].content', 'input[].content[].text'],
+  ...['input[].output', 'input[].output[].text'],
+];
 
 function partsOf(body: JsonObject) {
   const { input, instructions, text } = body;
