@@ -105,7 +105,7 @@ export const MULTIPART: Refusal = {
 /**
  * Scans the bytes of a body before it is parsed.
  * @param names whose other spellings are refused in a `must` body
- * @param texts that a large `must` body may be read without
+ * @param texts that a `must` body may be read without
  */
 export const scanBody = (
   raw: Buffer,
@@ -115,8 +115,7 @@ export const scanBody = (
   texts: TextPlaces | undefined = undefined,
 ) => {
   const isMust = need === 'must';
-  const places = isMust && raw.length >= TOP_MIN_BYTES ? texts : undefined;
-  return scanJson(raw, most, namesJudge(isMust ? names : undefined), places);
+  return scanJson(raw, most, namesJudge(isMust ? names : undefined), isMust ? texts : undefined);
 };
 
 /** The JSON of a body that was scanned, without its long texts. Undefined: it has none, or may be refused. */
