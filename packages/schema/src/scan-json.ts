@@ -1,6 +1,6 @@
-import { endOfStringBytes, sparedByEscape } from './json-escapes.ts';
+import { endOfShort, readString } from './json-strings.ts';
 import type { Excess, Modesty, NameJudge, Scan } from './scan.ts';
-import { type LongText, placeBelow, readText, type TextPlace, type TextPlaces } from './text-places.ts';
+import { type LongText, longTextOf, placeBelow, type TextPlace, type TextPlaces } from './text-places.ts';
 
 /**
  * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone. It then compares each of thousands of
@@ -60,7 +60,6 @@ class Scanner<P> {
   readonly #buffer: Buffer;
   readonly #most: Required<Modesty>;
   readonly #judge: NameJudge<P> | undefined;
-  readonly #hasUnicodeEscapes: boolean;
   /** One for each depth, used again. The first is never left. */
   readonly #open: Container<P>[] = [new Container()];
   /** Begins and ends of the names of all open objects, outermost first. */
@@ -74,9 +73,8 @@ class Scanner<P> {
   #ambiguous: string | undefined;
   /** The string that was read last has an escape. */
   #isEscaped = false;
-  #backslash = -1;
   readonly #places: TextPlaces | undefined;
-  readonly #view: DataView | undefined;
+  #view: DataView | undefined;
   readonly #texts: LongText[] = [];
 
   constructor(
@@ -87,12 +85,10 @@ class Scanner<P> {
   ) {
     this.#json = json;
     this.#places = places;
-    this.#view = places && new DataView(json.buffer, json.byteOffset, json.length);
     const { depth = Number.POSITIVE_INFINITY, parts = Number.POSITIVE_INFINITY } = most ?? {};
     this.#most = { depth, parts, members: most?.members ?? Number.POSITIVE_INFINITY };
     this.#judge = judge;
     this.#buffer = Buffer.from(json.buffer, json.byteOffset, json.length);
-    this.#hasUnicodeEscapes = this.#buffer.includes('\\u');
   }
 
   /** Returns false at the first place that exceeds the bounds. */
@@ -102,7 +98,7 @@ class Scanner<P> {
     for (let at = 0; at < length; at++) {
       const byte = json[at] as number;
       if (byte === QUOTE) {
-        const end = this.#isText(this.#within) ? this.#longText(at) : this.#string(at);
+        const end = this.#string(at);
         if (!this.#took(at, end)) return false;
         at = end;
       } else if (byte <= SPACE) this.#spared++;
@@ -134,38 +130,21 @@ class Scanner<P> {
 
   /** Index of the quote that ends the string beginning at `start`, or of the end of the text. */
   #string(start: number): number {
-    if (this.#hasUnicodeEscapes) return this.#escapedString(start);
-    const end = endOfStringBytes(this.#json, start);
-    if (this.#within.expectsName) this.#isEscaped = this.#backslashAfter(start) < end;
-    return end;
-  }
-
-  /** Where the next backslash is. Each byte is looked at once. */
-  #backslashAfter(start: number): number {
-    if (this.#backslash < start) {
-      const at = this.#json.indexOf(BACKSLASH, start);
-      this.#backslash = at < 0 ? Number.POSITIVE_INFINITY : at;
-    }
-    return this.#backslash;
-  }
-
-  /** The same in a text that has escapes `\\u`. Each of them is measured. */
-  #escapedString(start: number): number {
     const json = this.#json;
-    const { length } = json;
-    this.#isEscaped = false;
-    let at = start + 1;
-    while (at < length) {
-      const byte = json[at];
-      if (byte === QUOTE) return at;
-      if (byte === BACKSLASH) {
-        this.#isEscaped = true;
-        if (json[at + 1] === SMALL_U) this.#spared += sparedByEscape(json, at);
-        at++;
-      }
-      at++;
+    const near = endOfShort(json, start);
+    if (near !== undefined) {
+      this.#isEscaped = false;
+      return near;
     }
-    return length;
+    this.#view ??= new DataView(json.buffer, json.byteOffset, json.length);
+    const read = readString(json, this.#view, start);
+    this.#isEscaped = read.escapes > 0;
+    this.#spared += read.spared;
+    if (this.#places && this.#isText(this.#within)) {
+      const text = longTextOf(json, start, read, this.#places);
+      if (text) this.#texts.push({ path: this.#stepsHere(), ...text });
+    }
+    return read.end;
   }
 
   /** Whether a string that begins here may be a long text. */
@@ -176,15 +155,6 @@ class Scanner<P> {
   #textPlaceBelow({ textPlace, isList, nameAt, nameEnd }: Container<P>): TextPlace | undefined {
     if (textPlace === undefined) return undefined;
     return isList ? textPlace.element : placeBelow(textPlace, this.#json, nameAt, nameEnd);
-  }
-
-  #longText(start: number): number {
-    const [view, places] = [this.#view as DataView, this.#places as TextPlaces];
-    const read = readText(this.#json, view, start, places.onlyAscii);
-    const { end, spared, length } = read;
-    this.#spared += spared;
-    if (read.canBeLeftOut) this.#texts.push({ path: this.#stepsHere(), start: start + 1, end, length });
-    return end;
   }
 
   #took(at: number, end: number): boolean {
@@ -337,9 +307,7 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const LARGE_E = 0x45;
 const BRACKET_OPEN = 0x5b;
-const BACKSLASH = 0x5c;
 const BRACKET_CLOSE = 0x5d;
 const SMALL_E = 0x65;
-const SMALL_U = 0x75;
 const BRACE_OPEN = 0x7b;
 const BRACE_CLOSE = 0x7d;

@@ -1,5 +1,5 @@
 import { isAscii } from 'node:buffer';
-import { isHexEscape, sparedByEscape } from './json-escapes.ts';
+import type { ReadString } from './json-strings.ts';
 
 /** Shorter texts are parsed as fast as they are left out. */
 const LONG_BYTES = 512;
@@ -65,70 +65,15 @@ function isAt(bytes: Uint8Array, json: Uint8Array, at: number, end: number): boo
   return true;
 }
 
-/** What a pass over a string has found. */
-export type TextRead = {
-  /** Index of the quote that ends it, or of the end of the JSON text. */
-  readonly end: number;
-  /** Bytes that `JSON.stringify` spares. */
-  readonly spared: number;
-  readonly length: number;
-  /** Readers may leave it out: it is long, well-formed, and ASCII where that is asked for. */
-  readonly canBeLeftOut: boolean;
-};
-
-/** Reads the string that begins at `start`, and whether it is a JSON string (RFC 8259 §7). Its bytes beyond ASCII may be no UTF-8. */
-export function readText(json: Uint8Array, view: DataView, start: number, onlyAscii: boolean): TextRead {
-  let [escapes, spared, isValid, hasUnicode] = [0, 0, true, false];
-  let at = nextMark(json, view, start + 1);
-  for (; at < json.length && json[at] !== QUOTE; at = nextMark(json, view, at)) {
-    if (json[at] !== BACKSLASH) {
-      // A control character.
-      isValid = false;
-      at++;
-      continue;
-    }
-    const escaped = json[at + 1];
-    if (escaped === SMALL_U) {
-      isValid &&= isHexEscape(json, at);
-      spared += sparedByEscape(json, at);
-      escapes += 4;
-      hasUnicode = true;
-    } else isValid &&= ESCAPED[escaped ?? 0] === 1;
-    escapes++;
-    at += 2;
-  }
-  const end = Math.min(at, json.length);
+/** The text that a string is, if readers may leave it out: it is long, well-formed, and ASCII where that is asked for. */
+export function longTextOf(
+  json: Uint8Array,
+  start: number,
+  { end, escapes, unicodeEscapes, isValid }: ReadString,
+  { onlyAscii }: TextPlaces,
+): Omit<LongText, 'path'> | undefined {
   const size = end - start - 1;
-  const isLong = isValid && size >= LONG_BYTES;
-  const canBeLeftOut = isLong && (!onlyAscii || (!hasUnicode && isAscii(json.subarray(start + 1, end))));
-  return { end, spared, length: size - escapes, canBeLeftOut };
+  if (!isValid || size < LONG_BYTES) return undefined;
+  if (onlyAscii && (unicodeEscapes > 0 || !isAscii(json.subarray(start + 1, end)))) return undefined;
+  return { start: start + 1, end, length: size - escapes - 4 * unicodeEscapes };
 }
-
-/** Index of the next quote, backslash or control character, or of the end. It looks at four bytes at once. */
-function nextMark(json: Uint8Array, view: DataView, from: number): number {
-  const { length } = json;
-  const last = length - 4;
-  let at = from;
-  while (at <= last && !hasMark(view.getInt32(at, true))) at += 4;
-  while (at < length && MARKS[json[at] as number] === 0) at++;
-  return at;
-}
-
-/** Whether one of four bytes is a mark: a byte below n is one that borrows from its highest bit when n is taken from it. */
-function hasMark(four: number): boolean {
-  const quote = four ^ 0x22222222;
-  const backslash = four ^ 0x5c5c5c5c;
-  const below =
-    ((quote - 0x01010101) & ~quote) | ((backslash - 0x01010101) & ~backslash) | ((four - 0x20202020) & ~four);
-  return (below & 0x80808080) !== 0;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const SMALL_U = 0x75;
-const ESCAPED = Uint8Array.from({ length: 256 }, (_, byte) =>
-  '"\\/bfnrt'.includes(String.fromCharCode(byte)) ? 1 : 0,
-);
-const MARKS = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 1 : 0,
-);
