@@ -167,6 +167,7 @@ class Parts {
   push(chunk: Buffer): void {
     if (this.#place) {
       this.#used += chunk.copy(this.#place, this.#used);
+      free(chunk);
       return;
     }
     this.#chunks.push(chunk);
@@ -183,6 +184,15 @@ class Parts {
   whole(): Buffer {
     return this.#place ?? Buffer.concat(this.#chunks.take());
   }
+}
+
+/**
+ * Frees the memory of a chunk that was copied, if it has no other part. V8 would free it later, and marks its whole heap whenever 64 MB of
+ * such memory wait for that: with bodies of 256 KB twice a second, which took a third of the gateway's time. Node 20 cannot free it.
+ */
+function free({ buffer, byteLength }: Buffer): void {
+  const memory = buffer as ArrayBuffer & { readonly transfer?: (bytes: number) => ArrayBuffer };
+  if (memory.byteLength === byteLength) memory.transfer?.(0);
 }
 
 /** Calls back when a body takes longer than its time. */
