@@ -3,7 +3,7 @@ import { costsNothing, dialectOf, pricingOf, spendOf } from '@presign/providers'
 import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { takeWork } from '../share/read-quota.ts';
+import { takeAgain, takeWork } from '../share/read-quota.ts';
 import type { Arrived, Need } from './body.ts';
 import { refusedBeta, type Unplannable } from './hold.ts';
 import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
@@ -62,7 +62,7 @@ export async function planBody(
   }
   const scan = takeWork(readQuota, grant, raw, (most) => scanToPlan(raw, need, asked, most));
   if (scan) {
-    const planned = planRead(raw, need, asked, scan);
+    const planned = planRead(raw, need, asked, scan, () => takeAgain(readQuota, grant, raw, scan));
     if ('refusal' in planned) return planned;
     // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));

@@ -24,13 +24,20 @@ export const scanToPlan = (
 /**
  * Parses a body that was scanned, and plans its call. A plan that needs no long text is made without them. If there is none, the body is
  * read whole: only then is a call refused.
+ * @param readsAgain called before a body with long texts is read whole
  */
-export const planRead = (
+export function planRead(
   raw: Buffer,
   need: Need,
   asked: AskedOfBytes,
   scan: ReturnType<typeof scanBody>,
-): { plan: Plan } | Unplannable => planLight(raw, asked, scan) ?? planWhole(raw, need, asked, scan);
+  readsAgain: () => void = () => {},
+): { plan: Plan } | Unplannable {
+  const light = planLight(raw, asked, scan);
+  if (light) return light;
+  if (!('excess' in scan) && scan.texts.length > 0) readsAgain();
+  return planWhole(raw, need, asked, scan);
+}
 
 /** The plan of a body without its long texts. Undefined: one is needed, so that the plan throws or is refused. */
 export function planLight(

@@ -43,9 +43,16 @@ export function takeWork(
 ): Scan | undefined {
   const found = body.length > mostBytes ? undefined : scan(LITTLE);
   const little = found && !('excess' in found) ? found : undefined;
-  quota.take(grant, body.length + PART_WORK * (little?.parts ?? 0));
+  quota.take(grant, workOf(body, little));
   return little && isLittle(body, little) ? little : undefined;
 }
+
+/** Charges a body that is read a second time, because its plan without long texts failed. */
+export const takeAgain = (quota: ReadQuota, grant: QuotaOwner, body: Buffer, scan: Scan): void =>
+  quota.take(grant, workOf(body, scan));
+
+const workOf = ({ length }: Buffer, scan: Scan | undefined): number =>
+  length + PART_WORK * (scan?.parts ?? 0);
 
 type Scanned = ReturnType<typeof scanJson>;
 
