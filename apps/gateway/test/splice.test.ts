@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, scanJson } from '@presign/schema';
+import { isJsonObject, type JsonObject, scanJson, textPlaces } from '@presign/schema';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compactSize, splice, withoutLists } from '../src/json/splice.ts';
@@ -54,4 +54,18 @@ test.each<[string, (json: JsonObject) => JsonObject, string]>([
   expect(String(spliced(body, change(body.json)))).toBe(sent);
   const light = withoutLists(body, change(body.json));
   expect(String(spliced(light.came, light.sent))).toBe(sent);
+});
+
+test('a body that waits for its admission keeps neither its lists nor the places of its long texts', () => {
+  const raw = Buffer.from(`{"list":[{"text":"${'x'.repeat(600)}"}],"n":1}`);
+  const scan = scanJson(raw, undefined, undefined, textPlaces(['list[].text'], { onlyAscii: false }));
+  if ('excess' in scan) throw new Error('it has no bounds');
+  expect(scan.texts).toHaveLength(1);
+  const json = { list: [{ text: 600n }], n: 1 };
+  const { came: kept } = withoutLists({ raw, json, scan }, json);
+  expect(kept).toEqual({
+    raw,
+    json: { list: [], n: 1 },
+    scan: { members: scan.members, compactBytes: scan.compactBytes },
+  });
 });

@@ -1,7 +1,11 @@
 import type { JsonObject, Scan } from '@presign/schema';
 
 /** A received body: its bytes, its parsed value, and the results of a scan. */
-export type Came = { readonly raw: Buffer; readonly json: JsonObject; readonly scan: Scan };
+export type Came = {
+  readonly raw: Buffer;
+  readonly json: JsonObject;
+  readonly scan: Pick<Scan, 'members' | 'compactBytes'>;
+};
 
 /**
  * The pieces of a body to send. Unchanged members keep their bytes and are not copied. Most members are unchanged, and serializing a long
@@ -38,21 +42,25 @@ export function splice(came: Came, sent: JsonObject): readonly Buffer[] {
 }
 
 /**
- * The two bodies without unchanged lists, such as messages, so that their memory can be freed while the call waits for its admission.
- * `splice` writes the same bytes from them.
+ * The two bodies without unchanged lists, such as messages, and without the places of long texts, so that their memory can be freed while
+ * the call waits for its admission. `splice` writes the same bytes from them.
  */
 export function withoutLists(
   came: Came,
   sent: JsonObject,
 ): { readonly came: Came; readonly sent: JsonObject } {
-  const { json } = came;
+  const { raw, json } = came;
+  const { members, compactBytes } = came.scan;
   const isLeftOut = (name: string) => Array.isArray(json[name]) && isSame(sent, json, name);
   const light = (body: JsonObject): JsonObject =>
     Object.fromEntries(
       Object.entries(body).map(([name, value]) => [name, isLeftOut(name) ? LEFT_OUT : value]),
     );
   const lightJson = light(json);
-  return { came: { ...came, json: lightJson }, sent: sent === json ? lightJson : light(sent) };
+  return {
+    came: { raw, json: lightJson, scan: { members, compactBytes } },
+    sent: sent === json ? lightJson : light(sent),
+  };
 }
 
 const LEFT_OUT: readonly unknown[] = Object.freeze([]);
