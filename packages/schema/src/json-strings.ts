@@ -1,4 +1,4 @@
-/** What a pass over a string has found. */
+/** The result of a pass over a string. */
 export type ReadString = {
   /** Index of the quote that ends it, or of the end of the JSON text. */
   readonly end: number;
