@@ -186,10 +186,7 @@ class Parts {
   }
 }
 
-/**
- * Frees the memory of a chunk that was copied, if it has no other part. V8 would free it later, and marks its whole heap whenever 64 MB of
- * such memory wait for that: with bodies of 256 KB twice a second, which took a third of the gateway's time. Node 20 cannot free it.
- */
+/** Frees a copied chunk, if its memory has no other part: V8 marks its whole heap whenever 64 MB wait to be freed. Node 20 cannot. */
 function free({ buffer, byteLength }: Buffer): void {
   const memory = buffer as ArrayBuffer & { readonly transfer?: (bytes: number) => ArrayBuffer };
   if (memory.byteLength === byteLength) memory.transfer?.(0);
