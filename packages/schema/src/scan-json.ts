@@ -8,6 +8,9 @@ import { type LongText, longTextOf, placeBelow, type TextPlace, type TextPlaces 
  */
 const NAME_MAX = 16_000;
 
+/** In a longer string without an escape, a search finds the end sooner than a look at each byte. */
+const PLAIN_BYTES = 256;
+
 /** Names of one object that are compared with each other. Those of a larger one are kept in a set. */
 const FEW_NAMES = 16;
 
@@ -75,6 +78,8 @@ class Scanner<P> {
   #isEscaped = false;
   readonly #places: TextPlaces | undefined;
   #view: DataView | undefined;
+  /** Where the next backslash is, so that each byte is searched once. */
+  #backslash = -1;
   readonly #texts: LongText[] = [];
 
   constructor(
@@ -131,20 +136,30 @@ class Scanner<P> {
   /** Index of the quote that ends the string beginning at `start`, or of the end of the text. */
   #string(start: number): number {
     const json = this.#json;
+    this.#isEscaped = false;
     const near = endOfShort(json, start);
-    if (near !== undefined) {
-      this.#isEscaped = false;
-      return near;
-    }
+    if (near !== undefined) return near;
+    const isText = this.#places !== undefined && this.#isText(this.#within);
+    const plain = isText ? undefined : this.#endOfPlain(start);
+    if (plain !== undefined) return plain;
     this.#view ??= new DataView(json.buffer, json.byteOffset, json.length);
     const read = readString(json, this.#view, start);
     this.#isEscaped = read.escapes > 0;
     this.#spared += read.spared;
-    if (this.#places && this.#isText(this.#within)) {
-      const text = longTextOf(json, start, read, this.#places);
-      if (text) this.#texts.push({ path: this.#stepsHere(), ...text });
-    }
+    const text = isText && this.#places ? longTextOf(json, start, read, this.#places) : undefined;
+    if (text) this.#texts.push({ path: this.#stepsHere(), ...text });
     return read.end;
+  }
+
+  /** Index of the quote that ends a long string without an escape, such as an image. Undefined: the string may be another one. */
+  #endOfPlain(start: number): number | undefined {
+    if (this.#backslash < start) {
+      const at = this.#json.indexOf(BACKSLASH, start);
+      this.#backslash = at < 0 ? Number.POSITIVE_INFINITY : at;
+    }
+    if (this.#backslash < start + PLAIN_BYTES) return undefined;
+    const end = this.#json.indexOf(QUOTE, start + 1);
+    return end >= 0 && end < this.#backslash ? end : undefined;
   }
 
   /** Whether a string that begins here may be a long text. */
@@ -307,6 +322,7 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const LARGE_E = 0x45;
 const BRACKET_OPEN = 0x5b;
+const BACKSLASH = 0x5c;
 const BRACKET_CLOSE = 0x5d;
 const SMALL_E = 0x65;
 const BRACE_OPEN = 0x7b;
