@@ -19,6 +19,12 @@ export type ConsolePage = {
   readonly page: Page;
   /** Goes to a screen by its link in the navigation. */
   readonly open: (name: string) => Promise<void>;
+  /** Goes to a place by its address behind the `#`. */
+  readonly go: (place: string) => Promise<void>;
+  /** The text of the screen, or none while the page changes. */
+  readonly text: () => Promise<string>;
+  /** The table with this caption. */
+  readonly table: (caption: string) => Locator;
   /** The violations that axe finds, light and dark, on three screens. */
   readonly violations: () => Promise<string[]>;
   /** @param shown what is to be in the picture, at its end */
@@ -60,6 +66,16 @@ export async function openConsole(
       await page.getByRole('heading', { level: 1, name }).waitFor();
       await settled(page);
     },
+    go: async (place) => {
+      await page.goto(`${stack.consoleUrl}#/${place}`);
+      await settled(page);
+    },
+    text: () =>
+      page
+        .locator('main')
+        .innerText()
+        .catch(() => ''),
+    table: (caption) => page.getByRole('table', { name: caption }),
     violations: () => audit(page),
     picture: (name, height, shown) => takePicture(page, `console-${name}`, height, undefined, shown),
   };

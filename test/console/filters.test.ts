@@ -5,7 +5,7 @@ import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts
 import { deferred, eventually } from '../harness/eventually.ts';
 import { addApiKey, addVirtualKey, ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
-import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsolePage, openConsole, signIn } from './console-page.ts';
 import { CHAT, type ConsoleStack, startConsole } from './console-stack.ts';
 
 const today = new Date().toISOString().slice(0, 10);
@@ -56,11 +56,6 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await stack?.close();
   });
 
-  const go = async (place: string) => {
-    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
-    await settled(ui.page);
-  };
-  const texts = () => ui.page.locator('main').innerText();
   const facets = async () =>
     (await ui.page.getByRole('navigation', { name: 'Outcomes' }).getByRole('link').allInnerTexts()).map(
       (each) => each.replace(/\s+/g, ' ').trim(),
@@ -72,22 +67,22 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     });
 
   test('the sums of requests follow every filter of the list, and say that refused calls are those of the whole account', async () => {
-    await go('requests');
+    await ui.go('requests');
     await expectFacets(['all 10', 'passed 4', 'failed 1', 'refused 5']);
-    await go('requests?metadata.team=blue');
+    await ui.go('requests?metadata.team=blue');
     await expectFacets(['all', 'passed 2', 'failed 1', 'refused']);
     expect(await ui.page.getByRole('figure').getByText('refused').count()).toBe(0);
-    expect(await texts()).toContain('Refused calls are counted for the account as a whole');
-    await go('requests?server=wiki');
+    expect(await ui.text()).toContain('Refused calls are counted for the account as a whole');
+    await ui.go('requests?server=wiki');
     await expectFacets(['all', 'passed 1', 'failed 1', 'refused']);
-    await go('requests?outcome=refused&failure=uses_exhausted');
+    await ui.go('requests?outcome=refused&failure=uses_exhausted');
     await ui.page.getByText('Calls are not summed by URL or by code').waitFor();
     expect(await ui.violations()).toEqual([]);
   });
 
   test('a filter in a link that the form lacks is shown, kept at the next change, and can be removed', async () => {
     const { page } = ui;
-    await go('requests?metadata.team=blue&server=wiki');
+    await ui.go('requests?metadata.team=blue&server=wiki');
     expect(await page.getByLabel('team', { exact: true }).inputValue()).toBe('blue');
     expect(await page.getByLabel('server', { exact: true }).inputValue()).toBe('wiki');
     await page.getByLabel('Outcome', { exact: true }).selectOption('failed');
@@ -106,7 +101,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
 
   test('the search also offers the typed text as a customer, if the suggestions lack it', async () => {
     const { page } = ui;
-    await go('requests');
+    await ui.go('requests');
     await page.keyboard.press('Control+K');
     await page.keyboard.type('zz/top 100%');
     await page.getByRole('option', { name: 'zz/top 100% customer, as typed' }).waitFor();
@@ -114,7 +109,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await eventually(async () => (await page.getByText('Searching…').count()) === 0);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'zz/top 100%' }).waitFor();
-    await eventually(async () => /This month\n\$0\.00\nForecast\n\$0\.00/.test(await texts()));
+    await eventually(async () => /This month\n\$0\.00\nForecast\n\$0\.00/.test(await ui.text()));
     await page.keyboard.press('Control+K');
     await page.keyboard.type('adam');
     await page.getByRole('option', { name: 'adam customer' }).waitFor();
@@ -124,17 +119,17 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
   });
 
   test('a share of refused calls is of days of UTC, and names them if the shown days are others', async () => {
-    await go('?zone=UTC');
-    await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await texts()));
-    await go('?zone=Asia%2FKathmandu');
+    await ui.go('?zone=UTC');
+    await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await ui.text()));
+    await ui.go('?zone=Asia%2FKathmandu');
     await eventually(async () =>
-      /Refused, by days of UTC\n50\.0 %\s+\w+ \d+ – \w+ \d+\n/.test(await texts()),
+      /Refused, by days of UTC\n50\.0 %\s+\w+ \d+ – \w+ \d+\n/.test(await ui.text()),
     );
-    await go('?zone=UTC&time=2020-01');
-    await eventually(async () => /Refused, by days of UTC\n–/.test(await texts()));
-    expect(await texts()).toContain('No refusal of this time is kept.');
-    await go('?zone=UTC&time=today');
-    await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await texts()));
+    await ui.go('?zone=UTC&time=2020-01');
+    await eventually(async () => /Refused, by days of UTC\n–/.test(await ui.text()));
+    expect(await ui.text()).toContain('No refusal of this time is kept.');
+    await ui.go('?zone=UTC&time=today');
+    await eventually(async () => /Refused, by days of UTC\n50\.0 %/.test(await ui.text()));
   });
 
   test('customers, the forecast and the previous period stay visible and in order while reports refresh', async () => {
@@ -253,7 +248,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
 
   test('Enter waits for the answer of the search, and opens the customer that it found', async () => {
     const { page } = ui;
-    await go('requests');
+    await ui.go('requests');
     const release = await hold(/\/v1\/search\?/);
     await openFinder();
     await page.keyboard.type('grac');
@@ -274,7 +269,7 @@ describe.skipIf(!hasChromium)('the console with calls of customers, teams and se
     await page.route(/\/v1\/search\?.*contains=qq2/, (route) =>
       route.fulfill({ status: 400, json: { error: { code: 'invalid_request', message: 'Refused.' } } }),
     );
-    await go('requests');
+    await ui.go('requests');
     await openFinder();
     const field = finder().getByRole('combobox');
     await field.fill('qq1');

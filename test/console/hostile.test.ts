@@ -40,23 +40,13 @@ describe.skipIf(!hasChromium)('the console, with hostile names and addresses', (
     await stack?.close();
   });
 
-  const go = async (place: string) => {
-    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
-    await settled(ui.page);
-  };
-  const texts = () =>
-    ui.page
-      .locator('main')
-      .innerText()
-      .catch(() => '');
-
   test('each name has its own page, which shows the name as text and its own call alone', async () => {
     for (const name of NAMES) {
-      await go(`customers/${encodeURIComponent(name)}`);
+      await ui.go(`customers/${encodeURIComponent(name)}`);
       await ui.page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
-      await eventually(async () => /^Calls\n1$/m.test(await texts()));
+      await eventually(async () => /^Calls\n1$/m.test(await ui.text()));
       await ui.page.getByRole('link', { name: 'All requests' }).click();
-      const rows = ui.page.getByRole('table', { name: 'Requests' }).locator('tbody tr');
+      const rows = ui.table('Requests').locator('tbody tr');
       await eventually(async () => (await rows.count()) === 1);
       expect(await rows.getByRole('link', { name, exact: true }).count(), name).toBe(1);
     }
@@ -72,9 +62,9 @@ describe.skipIf(!hasChromium)('the console, with hostile names and addresses', (
     'from=99999999999999&to=1e99',
     'from=-1',
   ])('with %s in its address, a page shows a usual time, and so do the pages after it', async (time) => {
-    await go(`explore?${time}`);
+    await ui.go(`explore?${time}`);
     await ui.page.getByRole('heading', { level: 1, name: 'Explore' }).waitFor();
-    await eventually(async () => /^Calls\n\d+$/m.test(await texts()) || (await texts()).includes('from:'));
+    await eventually(async () => /^Calls\n\d+$|from:/m.test(await ui.text()));
     expect(await ui.page.getByLabel('Time', { exact: true }).inputValue()).toMatch(/^30d$|^custom$/);
     await ui.open('Limits');
     await ui.page.getByRole('rowheader', { name: 'Adam' }).waitFor();
@@ -98,7 +88,7 @@ describe.skipIf(!hasChromium)('the console, with hostile names and addresses', (
   });
 
   test('the Back button also empties the field that has the focus', async () => {
-    await go('requests?outcome=passed');
+    await ui.go('requests?outcome=passed');
     const { page } = ui;
     const field = page.getByLabel('User', { exact: true });
     await field.click();
@@ -122,8 +112,8 @@ describe.skipIf(!hasChromium)('the console, with hostile names and addresses', (
       await held.promise;
       await route.continue().catch(() => undefined);
     });
-    await go('requests?external_user=grace');
-    const users = page.getByRole('table', { name: 'Requests' }).locator('td[data-head="User"]');
+    await ui.go('requests?external_user=grace');
+    const users = ui.table('Requests').locator('td[data-head="User"]');
     await eventually(async () => (await users.allInnerTexts()).join() === 'grace');
     await page.goto(`${stack.consoleUrl}#/requests?external_user=adam`);
     await eventually(async () => isAsked);
@@ -134,7 +124,7 @@ describe.skipIf(!hasChromium)('the console, with hostile names and addresses', (
   });
 
   test('a dialog keeps its text when the window becomes as narrow as a phone, and is whole in it', async () => {
-    await go('limits');
+    await ui.go('limits');
     const { page } = ui;
     await page.getByRole('button', { name: 'Change Adam' }).click();
     const field = page.getByLabel('Limit in dollars');

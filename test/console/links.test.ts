@@ -45,13 +45,8 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     await stack?.close();
   });
 
-  const go = async (place: string) => {
-    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
-    await settled(ui.page);
-  };
   const main = () => ui.page.locator('main');
   const fact = (name: string) => main().locator('dl > div', { hasText: name }).getByRole('link');
-  const table = (name: string) => ui.page.getByRole('table', { name });
   const short = (id: string) => id.slice(0, 8);
   /** Presses a link, and expects the page of one thing. */
   const leadsTo = async (link: Locator, heading: string) => {
@@ -68,7 +63,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
       ['Virtual key', 'Production'],
     ] as const;
     for (const [name, heading] of facts) {
-      await go(`requests/${request}`);
+      await ui.go(`requests/${request}`);
       await leadsTo(
         main()
           .locator('dl > div')
@@ -86,7 +81,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
       ['budget created', 'Of the key'],
     ] as const;
     for (const [change, heading] of entries) {
-      await go('audit');
+      await ui.go('audit');
       const row = ui.page.getByRole('row').filter({ hasText: change }).first();
       await leadsTo(row.locator('td').first().getByRole('link').first(), heading);
     }
@@ -94,21 +89,21 @@ describe.skipIf(!hasChromium)('links of the console', () => {
 
   test('the home page links to a virtual key and a URL that are near their limits', async () => {
     const limits = 'Limits that hold money or are near their end';
-    await go('');
-    await leadsTo(table(limits).getByRole('link', { name: 'Production', exact: true }), 'Production');
-    await go('');
+    await ui.go('');
+    await leadsTo(ui.table(limits).getByRole('link', { name: 'Production', exact: true }), 'Production');
+    await ui.go('');
     await leadsTo(
-      table(limits).getByRole('link', { name: `${short(grant)} of adam` }),
+      ui.table(limits).getByRole('link', { name: `${short(grant)} of adam` }),
       `URL ${short(grant)}`,
     );
   });
 
   test('the page of a URL links to its keys and its budget, and the page of a budget links to its key', async () => {
-    await go(`urls/url/${grant}`);
+    await ui.go(`urls/url/${grant}`);
     await leadsTo(fact('Virtual key'), 'Production');
-    await go(`urls/url/${grant}`);
+    await ui.go(`urls/url/${grant}`);
     await leadsTo(fact('Issued by'), 'bootstrap');
-    await go(`urls/url/${grant}`);
+    await ui.go(`urls/url/${grant}`);
     await leadsTo(main().getByRole('link', { name: 'Of the key' }), 'Of the key');
     await leadsTo(fact('Draws on it'), 'Production');
   });
@@ -118,7 +113,7 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     ['bootstrap API key', 'bootstrap'],
     ['Of the key budget', 'Of the key'],
   ])('the search opens the page of %s', async (option, heading) => {
-    await go('audit');
+    await ui.go('audit');
     await ui.page.keyboard.press('Control+K');
     await ui.page.getByRole('combobox', { name: /^Search/ }).fill(heading);
     await leadsTo(ui.page.getByRole('option', { name: option, exact: true }), heading);
@@ -128,8 +123,8 @@ describe.skipIf(!hasChromium)('links of the console', () => {
     ['a session', () => `urls/${session}`, 'URLs of this session'],
     ['a customer', () => 'customers/adam', 'URLs of this customer'],
   ])('the page of %s lists its URLs with their spending, and links to each', async (_of, place, name) => {
-    await go(place());
-    const row = table(name).locator('tbody tr');
+    await ui.go(place());
+    const row = ui.table(name).locator('tbody tr');
     await row.getByText('1 of 1').waitFor();
     expect(await row.count()).toBe(1);
     expect(await ui.violations()).toEqual([]);

@@ -39,8 +39,8 @@ describe.skipIf(!hasChromium)('the requests of a screen', () => {
     };
     await ui.page.goto('about:blank');
     ui.page.on('request', note);
-    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
-    const shown = ui.page.getByRole('table', { name: table }).locator('tbody tr');
+    await ui.go(place);
+    const shown = ui.table(table).locator('tbody tr');
     await eventually(async () => (await shown.count()) === rows);
     await settled(ui.page);
     ui.page.off('request', note);
