@@ -5,7 +5,7 @@ import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts
 import { deferred, eventually } from '../harness/eventually.ts';
 import { ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
-import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsolePage, openConsole, signIn } from './console-page.ts';
 import { type ConsoleStack, startConsole } from './console-stack.ts';
 
 /** A whole day of UTC, within the last week. */
@@ -56,10 +56,6 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   const week = `zone=UTC&from=${WEEK.from}&to=${NEXT}T23:59:59.999Z`;
   const day = `zone=UTC&from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`;
-  const go = async (place: string) => {
-    await ui.page.goto(`${stack.consoleUrl}#/${place}`);
-    await settled(ui.page);
-  };
   const chart = (label: string) => ui.page.getByRole('img', { name: label });
   /** Where a bar is: the axis has room for half a bar more on both sides. */
   const placeOf = async (label: string, bar: number, bars: number) => {
@@ -67,7 +63,6 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     return { x: (box?.x ?? 0) + ((box?.width ?? 0) * (bar + 1)) / (bars + 1), y: (box?.y ?? 0) + 100 };
   };
   const hover = async (label: string, bar: number, bars: number) => {
-    await chart(label).locator('canvas').waitFor();
     const { x, y } = await placeOf(label, bar, bars);
     await ui.page.mouse.move(x - 1, y);
     await ui.page.mouse.move(x, y);
@@ -82,9 +77,16 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
       await ui.page.mouse.click(x, y);
       return isThere();
     });
-  const tip = async () => (await ui.page.getByRole('tooltip').innerText()).split(/\s*\n\s*/);
-  const expectTip = (expected: readonly string[]) =>
-    eventually(async () => JSON.stringify(await tip().catch(() => [])) === JSON.stringify(expected));
+  const isTip = async (expected: readonly string[]) => {
+    const [tip = ''] = await ui.page.getByRole('tooltip').allInnerTexts();
+    return JSON.stringify(tip.split(/\s*\n\s*/)) === JSON.stringify(expected);
+  };
+  /** A chart that is redrawn, or is not yet in its place, is pointed at again. */
+  const expectTip = (label: string, bar: number, bars: number, expected: readonly string[]) =>
+    eventually(async () => {
+      await hover(label, bar, bars);
+      return isTip(expected);
+    });
   const named = (ms: number) =>
     new Date(ms).toLocaleDateString('en-US', { month: 'short', day: 'numeric', timeZone: 'UTC' });
   const users = async () =>
@@ -94,7 +96,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('Explore: the highest cost is first, and the column heads change the order', async () => {
     const { page } = ui;
-    await go(`explore?by=external_user&${week}`);
+    await ui.go(`explore?by=external_user&${week}`);
     await eventually(async () => (await users()).join() === 'zoe,grace,adam');
     const head = (name: string) => page.getByRole('columnheader', { name });
     expect(await head('Cost').getAttribute('aria-sort')).toBe('descending');
@@ -115,12 +117,26 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('Explore: the mouse shows the figures of a day, and a click opens the requests of the day', async () => {
     const { page } = ui;
-    await go(`explore?by=external_user&model=m-1&${week}`);
-    await hover(spending, WEEK.days - 2, WEEK.days);
-    await expectTip([named(Date.parse(DAY)), 'zoe', '$7.00', 'grace', '$3.00', 'adam', '$1.00']);
+    await ui.go(`explore?by=external_user&model=m-1&${week}`);
+    await expectTip(spending, WEEK.days - 2, WEEK.days, [
+      named(Date.parse(DAY)),
+      'zoe',
+      '$7.00',
+      'grace',
+      '$3.00',
+      'adam',
+      '$1.00',
+    ]);
     expect(await ui.violations()).toEqual([]);
-    await hover(spending, WEEK.days - 1, WEEK.days);
-    await expectTip([named(Date.parse(NEXT)), 'zoe', '$0.00', 'grace', '$0.00', 'adam', '$0.00']);
+    await expectTip(spending, WEEK.days - 1, WEEK.days, [
+      named(Date.parse(NEXT)),
+      'zoe',
+      '$0.00',
+      'grace',
+      '$0.00',
+      'adam',
+      '$0.00',
+    ]);
     await page.mouse.move(0, 0);
     await eventually(async () => (await page.getByRole('tooltip').count()) === 0);
     await pick(spending, WEEK.days - 2, WEEK.days, `from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
@@ -129,7 +145,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     expect(page.url()).toContain('model=m-1');
     await eventually(async () => (await page.getByRole('row').count()) === 5);
     // The keyboard has the same figures and the same way in the table.
-    await go(`explore?by=day&model=m-1&${week}`);
+    await ui.go(`explore?by=day&model=m-1&${week}`);
     await page.getByRole('link', { name: DAY, exact: true }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor();
@@ -141,22 +157,27 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('Requests: a click on a day shows its hours, and a click on an hour shows its calls', async () => {
     const { page } = ui;
-    await go(`requests?${week}`);
-    await hover(byDay, WEEK.days - 2, WEEK.days);
-    await expectTip([named(Date.parse(DAY)), 'passed', '4', 'failed', '1', 'refused', '0']);
+    await ui.go(`requests?${week}`);
+    await expectTip(byDay, WEEK.days - 2, WEEK.days, [
+      named(Date.parse(DAY)),
+      'passed',
+      '4',
+      'failed',
+      '1',
+      'refused',
+      '0',
+    ]);
     await pick(byDay, WEEK.days - 2, WEEK.days, `from=${DAY}T00:00:00.000Z&to=${NEXT}T00:00:00.000Z`);
-    await hover(byHour, 9, 24);
-    await expectTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
+    await expectTip(byHour, 9, 24, [`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
     expect(await ui.violations()).toEqual([]);
-    await hover(byHour, 14, 24);
-    await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '2', 'failed', '0']);
+    await expectTip(byHour, 14, 24, [`${named(Date.parse(DAY))}, 14:00`, 'passed', '2', 'failed', '0']);
     await pick(byHour, 14, 24, `from=${DAY}T14:00:00.000Z&to=${DAY}T15:00:00.000Z`);
     await eventually(async () => (await page.getByRole('row').count()) === 3);
   });
 
   test('Requests: the keyboard chooses an hour of the chart, has its figures, and opens its calls', async () => {
     const { page } = ui;
-    await go(`requests?${day}`);
+    await ui.go(`requests?${day}`);
     await chart(byHour).locator('canvas').waitFor();
     const hours = page.getByRole('slider', { name: 'Hour of the chart' });
     const expectHour = (hour: string, figures: string) =>
@@ -168,7 +189,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
     await expectHour('00:00', 'passed 0, failed 0');
     for (let hour = 0; hour < 9; hour++) await hours.press('ArrowRight');
     await expectHour('09:00', 'passed 2, failed 1');
-    await expectTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']);
+    await eventually(() => isTip([`${named(Date.parse(DAY))}, 09:00`, 'passed', '2', 'failed', '1']));
     expect(await hours.isVisible()).toBe(true);
     expect(await ui.violations()).toEqual([]);
     await hours.press('Enter');
@@ -178,11 +199,10 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('Requests: hours can be filtered by provider or model; with another filter the chart shows days, and says so', async () => {
     const { page } = ui;
-    await go(`requests?provider=anthropic&${day}`);
-    await hover(byHour, 14, 24);
-    await expectTip([`${named(Date.parse(DAY))}, 14:00`, 'passed', '1', 'failed', '0']);
+    await ui.go(`requests?provider=anthropic&${day}`);
+    await expectTip(byHour, 14, 24, [`${named(Date.parse(DAY))}, 14:00`, 'passed', '1', 'failed', '0']);
     await page.getByText('Refused calls are counted by the day alone').waitFor();
-    await go(`requests?external_user=adam&${day}`);
+    await ui.go(`requests?external_user=adam&${day}`);
     await chart(byDay).waitFor();
     await page.getByText('Calls with these filters are summed by the day').waitFor();
     expect(await chart(byHour).count()).toBe(0);
@@ -190,7 +210,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
 
   test('Requests: while hours load no old ones are shown, and a refusal is shown', async () => {
     const { page } = ui;
-    await go(`requests?${day}`);
+    await ui.go(`requests?${day}`);
     await chart(byHour).waitFor();
     const { promise, resolve } = deferred();
     await page.route(/\/v1\/usage\/hours\?/, async (route) => {
@@ -221,7 +241,7 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
       eventually(async () => JSON.stringify(await facets(name)) === JSON.stringify(expected));
     const press = (name: string, value: RegExp) =>
       page.getByRole('navigation', { name }).getByRole('link', { name: value }).click();
-    await go(`requests?${week}`);
+    await ui.go(`requests?${week}`);
     await expectFacets('Providers', ['openai 4', 'anthropic 1']);
     await expectFacets('Models', ['m-1 4', 'm-2 1']);
     await press('Providers', /^anthropic/);
@@ -240,11 +260,11 @@ describe.skipIf(!hasChromium)('the charts of the console', () => {
   test('a list that may contain refused calls says which ones it contains, and another list says nothing', async () => {
     const { page } = ui;
     const note = page.getByText('The list has the first ten refused calls of an hour');
-    await go(`requests?outcome=refused&${week}`);
+    await ui.go(`requests?outcome=refused&${week}`);
     await note.waitFor();
-    await go('customers/zoe');
+    await ui.go('customers/zoe');
     await note.waitFor();
-    await go(`requests?outcome=passed&${week}`);
+    await ui.go(`requests?outcome=passed&${week}`);
     await page.getByRole('table', { name: 'Requests' }).waitFor();
     expect(await note.count()).toBe(0);
   });
