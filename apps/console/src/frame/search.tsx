@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useFound, useNames, useValues } from '../api/names.ts';
-import { href, hrefOf } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
+import { href, hrefOf } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
 
 type Found = { readonly kind: string; readonly name: string; readonly href: string };
 type Page = { readonly name: string; readonly path: string };

@@ -2,8 +2,8 @@ import type { Limits } from '@presign/client';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { ISSUER, signOut } from '../api/api.ts';
-import { href } from '../parts/place.ts';
-import { RangePicker } from '../parts/range.tsx';
+import { href } from '../parts/page/place.ts';
+import { RangePicker } from '../parts/page/range.tsx';
 import { Search } from './search.tsx';
 
 export type NavEntry = { readonly path: string; readonly name: string; readonly group: string };

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { signIn } from '../api/api.ts';
-import { Failed } from '../parts/answer.tsx';
+import { Failed } from '../parts/page/answer.tsx';
 
 /** The names of the local machine, on which `npx -y pnpm@12 start` serves. */
 const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);

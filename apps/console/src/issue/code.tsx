@@ -1,7 +1,7 @@
 import { MCP_TOOLS, type McpPresignAnswer } from '@presign/client';
 import { useQuery } from '@tanstack/preact-query';
 import { useId, useState } from 'preact/hooks';
-import { Answer } from '../parts/answer.tsx';
+import { Answer } from '../parts/page/answer.tsx';
 import { readFormat } from './call-url.ts';
 import { Copied } from './copied.tsx';
 import { McpTools } from './mcp-tools.tsx';

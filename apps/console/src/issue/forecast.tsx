@@ -4,11 +4,11 @@ import { budgetsOf } from '../data/applies-to.ts';
 import { about, averageSize, type CallSize, callCost, callsUnder } from '../data/estimate.ts';
 import { count, money } from '../data/format/format.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
-import { Fullness } from '../parts/facts.tsx';
-import { Choice } from '../parts/form.tsx';
-import { hrefOf } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
-import { Table } from '../parts/table.tsx';
+import { Choice } from '../parts/forms/form.tsx';
+import { Fullness } from '../parts/page/facts.tsx';
+import { hrefOf } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { Table } from '../parts/tables/table.tsx';
 import { priceOf } from './picks.tsx';
 
 type Request = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import type { McpPresignAnswer } from '@presign/client';
 import { useState } from 'preact/hooks';
-import { Failed } from '../parts/answer.tsx';
-import { Table } from '../parts/table.tsx';
+import { Failed } from '../parts/page/answer.tsx';
+import { Table } from '../parts/tables/table.tsx';
 import { Explained } from './explained.tsx';
 import { listTools, type Tools } from './list-tools.ts';
 

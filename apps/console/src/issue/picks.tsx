@@ -4,7 +4,7 @@ import { useUsers } from '../api/names.ts';
 import { useModels, useVirtualKeyList } from '../api/queries.ts';
 import { tokenRates } from '../data/estimate.ts';
 import { money } from '../data/format/format.ts';
-import { Rights } from '../parts/rights.ts';
+import { Rights } from '../parts/page/rights.ts';
 import { PATHS } from './dialects.ts';
 import type { Texts } from './schema.ts';
 

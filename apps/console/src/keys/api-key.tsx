@@ -1,8 +1,8 @@
 import { useApiKey } from '../api/developer-queries.ts';
 import { SCOPE_WORDS } from '../data/scopes.ts';
-import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Id, Json, Status, When } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, Id, Json, Status, When } from '../parts/page/facts.tsx';
+import { href } from '../parts/page/place.ts';
 import { issues, rateOf, statusOf } from './api-keys.tsx';
 import { ChangeApiKey, RevokeApiKey, RevokeIssued, RotateApiKey } from './change-api-key.tsx';
 import { useKeyNames } from './policy-editor.tsx';

@@ -3,9 +3,9 @@ import { issuerTime, presign } from '../api/api.ts';
 import { fieldTime } from '../data/format/format.ts';
 import { instantOf } from '../data/format/range.ts';
 import { SCOPES } from '../data/scopes.ts';
-import { Action, Secret } from '../parts/action.tsx';
-import { useZone } from '../parts/facts.tsx';
-import { Choice, Field } from '../parts/form.tsx';
+import { Action, Secret } from '../parts/forms/action.tsx';
+import { Choice, Field } from '../parts/forms/form.tsx';
+import { useZone } from '../parts/page/facts.tsx';
 import { PolicyEditor, policyIn } from './policy-editor.tsx';
 import { ScopeFields } from './scope-fields.tsx';
 

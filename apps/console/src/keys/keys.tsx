@@ -1,7 +1,7 @@
 import { useContext } from 'preact/hooks';
-import { Page } from '../parts/answer.tsx';
-import { NeedsScope } from '../parts/needs-scope.tsx';
-import { Rights } from '../parts/rights.ts';
+import { Page } from '../parts/page/answer.tsx';
+import { NeedsScope } from '../parts/page/needs-scope.tsx';
+import { Rights } from '../parts/page/rights.ts';
 import { ApiKeyPage } from './api-key.tsx';
 import { ApiKeys } from './api-keys.tsx';
 import { VirtualKeyPage } from './virtual-key.tsx';

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useState } from 'preact/hooks';
-import { describedBy, Notes, Suggested } from '../parts/form.tsx';
-import { useProblem } from '../parts/problem.ts';
-import { Several } from '../parts/several.tsx';
+import { describedBy, Notes, Suggested } from '../parts/forms/form.tsx';
+import { useProblem } from '../parts/forms/problem.ts';
+import { Several } from '../parts/forms/several.tsx';
 import { type ListField, type PolicyDraft, problemOf, type TextField } from './policy-draft.ts';
 
 export type Edit = {

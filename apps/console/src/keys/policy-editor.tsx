@@ -3,7 +3,7 @@ import { useContext, useState } from 'preact/hooks';
 import { useNames, useUsers } from '../api/names.ts';
 import { useLimits, useModels } from '../api/queries.ts';
 import { short } from '../data/format/format.ts';
-import { Rights } from '../parts/rights.ts';
+import { Rights } from '../parts/page/rights.ts';
 import { Checks, type Edit, Entry, Flag, Group, List } from './policy-controls.tsx';
 import { draftOf, parse, policyOf } from './policy-draft.ts';
 import { PolicyJson } from './policy-json.tsx';

@@ -1,8 +1,8 @@
 import type { Scope } from '@presign/client';
 import { useId } from 'preact/hooks';
 import { SCOPE_WORDS } from '../data/scopes.ts';
-import { describedBy, Notes } from '../parts/form.tsx';
-import { useProblem } from '../parts/problem.ts';
+import { describedBy, Notes } from '../parts/forms/form.tsx';
+import { useProblem } from '../parts/forms/problem.ts';
 
 /** Scopes to choose from, with what each allows. */
 export function ScopeFields({ of, chosen }: { of: readonly Scope[]; chosen: readonly Scope[] }) {

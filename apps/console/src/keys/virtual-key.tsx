@@ -4,13 +4,13 @@ import { presign } from '../api/api.ts';
 import { useVirtualKey } from '../api/developer-queries.ts';
 import { useBudgets } from '../api/queries.ts';
 import { count, limit, money, usedOf } from '../data/format/format.ts';
-import { Action } from '../parts/action.tsx';
-import { Answer, Page } from '../parts/answer.tsx';
-import { BudgetTable, costOf, LimitFields, tokensOf, usesOf } from '../parts/budgets.tsx';
-import { Facts, Id, Json, NotLive, Status, When } from '../parts/facts.tsx';
-import { Choice, Field } from '../parts/form.tsx';
-import { href } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
+import { Action } from '../parts/forms/action.tsx';
+import { Choice, Field } from '../parts/forms/form.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, Id, Json, NotLive, Status, When } from '../parts/page/facts.tsx';
+import { href } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { BudgetTable, costOf, LimitFields, tokensOf, usesOf } from '../parts/tables/budgets.tsx';
 import { Full, usedIn, VirtualKeyActions } from './virtual-keys.tsx';
 
 /** Shows one virtual key: its own limits, and the shared budgets of its URLs, which can reset. */

@@ -5,13 +5,13 @@ import { useVirtualKeys } from '../api/developer-queries.ts';
 import { useModels } from '../api/queries.ts';
 import { count, limit, money, usedOf, writeMoney } from '../data/format/format.ts';
 import { shareUsed } from '../data/shared-budget.ts';
-import { Action } from '../parts/action.tsx';
-import { costOf, usesOf } from '../parts/budgets.tsx';
-import { Fullness, NotLive, When } from '../parts/facts.tsx';
-import { Field } from '../parts/form.tsx';
-import { hrefOf } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
-import { type Column, PagedTable } from '../parts/table.tsx';
+import { Action } from '../parts/forms/action.tsx';
+import { Field } from '../parts/forms/form.tsx';
+import { Fullness, NotLive, When } from '../parts/page/facts.tsx';
+import { hrefOf } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { costOf, usesOf } from '../parts/tables/budgets.tsx';
+import { type Column, PagedTable } from '../parts/tables/table.tsx';
 
 /** Stored provider keys, and what is left of their budgets. */
 export function VirtualKeys() {

@@ -3,11 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { presign } from '../api/api.ts';
 import { useAccounts } from '../api/queries.ts';
 import { count, limit, money, readMoney, writeMoney } from '../data/format/format.ts';
-import { Action, Secret } from '../parts/action.tsx';
-import { Page } from '../parts/answer.tsx';
-import { Id, Status, When } from '../parts/facts.tsx';
-import { Field } from '../parts/form.tsx';
-import { type Column, PagedTable } from '../parts/table.tsx';
+import { Action, Secret } from '../parts/forms/action.tsx';
+import { Field } from '../parts/forms/form.tsx';
+import { Page } from '../parts/page/answer.tsx';
+import { Id, Status, When } from '../parts/page/facts.tsx';
+import { type Column, PagedTable } from '../parts/tables/table.tsx';
 
 /** All accounts of the service, for its operator: what each spends, and what stops it. */
 export const Accounts = () => (

@@ -3,13 +3,13 @@ import { presign } from '../api/api.ts';
 import { useWebhooks } from '../api/developer-queries.ts';
 import { useAlert, useAlerts, useFirings } from '../api/queries.ts';
 import { conditionOf, figureOf, inWords, SUGGESTED } from '../data/alerts.ts';
-import { Action } from '../parts/action.tsx';
-import { AlertFields, nameOfWebhook } from '../parts/alert-form.tsx';
-import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Id, Status, useName, useZone, When } from '../parts/facts.tsx';
-import { Field } from '../parts/form.tsx';
-import { href, hrefOf } from '../parts/place.ts';
-import { type Column, PagedTable } from '../parts/table.tsx';
+import { Action } from '../parts/forms/action.tsx';
+import { AlertFields, nameOfWebhook } from '../parts/forms/alert-form.tsx';
+import { Field } from '../parts/forms/form.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, Id, Status, useName, useZone, When } from '../parts/page/facts.tsx';
+import { href, hrefOf } from '../parts/page/place.ts';
+import { type Column, PagedTable } from '../parts/tables/table.tsx';
 
 /** Alerts with their state. Without an alert, it suggests three. */
 export function Alerts() {

@@ -11,14 +11,14 @@ import {
   valueInWords,
 } from '../data/audit-words.ts';
 import { short } from '../data/format/format.ts';
-import { Page } from '../parts/answer.tsx';
-import { useZone, When } from '../parts/facts.tsx';
-import { Choice, FilterForm } from '../parts/form.tsx';
-import { NeedsScope } from '../parts/needs-scope.tsx';
-import { href, hrefOf, type Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { Rights } from '../parts/rights.ts';
-import { type Column, PagedTable } from '../parts/table.tsx';
+import { Choice, FilterForm } from '../parts/forms/form.tsx';
+import { Page } from '../parts/page/answer.tsx';
+import { useZone, When } from '../parts/page/facts.tsx';
+import { NeedsScope } from '../parts/page/needs-scope.tsx';
+import { href, hrefOf, type Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { Rights } from '../parts/page/rights.ts';
+import { type Column, PagedTable } from '../parts/tables/table.tsx';
 
 /** The changes of the shown time, field by field, and who made them. */
 export function Audit({ params }: { params: Place['params'] }) {

@@ -4,21 +4,21 @@ import { presign } from '../api/api.ts';
 import { useBudgets, useByDay, useCalls, useUrls, useUsage } from '../api/queries.ts';
 import { cents, count, money, percent } from '../data/format/format.ts';
 import { isCut } from '../data/usage.ts';
-import { Action } from '../parts/action.tsx';
-import { Answer, Page } from '../parts/answer.tsx';
-import { BudgetTable } from '../parts/budgets.tsx';
-import { CutNote, SpendByDay } from '../parts/by-day.tsx';
-import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
-import { useMonthCost } from '../parts/customer-costs.tsx';
-import { Download } from '../parts/download.tsx';
-import { Facts, When } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { Rights } from '../parts/rights.ts';
-import { Table } from '../parts/table.tsx';
-import { BEFORE, Before } from '../parts/totals.tsx';
-import { UrlTable } from '../parts/url-table.tsx';
-import { CALLS, COST, INPUT, OUTPUT } from '../parts/usage-columns.ts';
+import { CutNote, SpendByDay } from '../parts/charts/by-day.tsx';
+import { Action } from '../parts/forms/action.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Download } from '../parts/page/download.tsx';
+import { Facts, When } from '../parts/page/facts.tsx';
+import { href } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { Rights } from '../parts/page/rights.ts';
+import { BEFORE, Before } from '../parts/page/totals.tsx';
+import { BudgetTable } from '../parts/tables/budgets.tsx';
+import { CALL_COLUMNS, ENDED, KeptRefusals, keyOfCall } from '../parts/tables/calls.tsx';
+import { useMonthCost } from '../parts/tables/customer-costs.tsx';
+import { Table } from '../parts/tables/table.tsx';
+import { UrlTable } from '../parts/tables/url-table.tsx';
+import { CALLS, COST, INPUT, OUTPUT } from '../parts/tables/usage-columns.ts';
 
 /** One customer: the month, budgets, URLs, the last refusals in words, a statement, and the end of all URLs. */
 export function CustomerPage({ id: user }: { id: string }) {

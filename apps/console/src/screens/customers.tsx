@@ -1,14 +1,14 @@
 import { useFound } from '../api/names.ts';
 import type { CustomerCost, Cut } from '../data/customer-costs.ts';
 import { cents, count, money } from '../data/format/format.ts';
-import { Page, Waiting } from '../parts/answer.tsx';
-import { CustomerCosts, useMonthCost, useMonthCosts } from '../parts/customer-costs.tsx';
-import { Download } from '../parts/download.tsx';
-import { User } from '../parts/facts.tsx';
-import { Field, FilterForm } from '../parts/form.tsx';
-import type { Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { Field, FilterForm } from '../parts/forms/form.tsx';
+import { Page, Waiting } from '../parts/page/answer.tsx';
+import { Download } from '../parts/page/download.tsx';
+import { User } from '../parts/page/facts.tsx';
+import type { Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { CustomerCosts, useMonthCost, useMonthCosts } from '../parts/tables/customer-costs.tsx';
+import { type Column, Table } from '../parts/tables/table.tsx';
 
 /** All customers, with the cost of each this month so far and at its end. */
 export function Customers({ params: { q = '' } }: { params: Place['params'] }) {

@@ -4,18 +4,18 @@ import { useNames } from '../api/names.ts';
 import { useByDay, useLimits, useUsage } from '../api/queries.ts';
 import { count, money } from '../data/format/format.ts';
 import { type Dimension, dimensionName, isCut, isTime, type UsageFilters, valueIn } from '../data/usage.ts';
-import { Answer, Page } from '../parts/answer.tsx';
-import { CutNote, groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/by-day.tsx';
-import { Download } from '../parts/download.tsx';
-import { useName } from '../parts/facts.tsx';
-import { Choice, FilterForm } from '../parts/form.tsx';
-import { Pick, PickUser } from '../parts/pick.tsx';
-import { href, type Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { Rights } from '../parts/rights.ts';
-import { type Column, Table } from '../parts/table.tsx';
-import { Totals } from '../parts/totals.tsx';
-import { CALLS, COST, FAILED, INPUT, OUTPUT, USES } from '../parts/usage-columns.ts';
+import { CutNote, groupName, groupOf, hrefOfDay, SpendByDay } from '../parts/charts/by-day.tsx';
+import { Choice, FilterForm } from '../parts/forms/form.tsx';
+import { Pick, PickUser } from '../parts/forms/pick.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Download } from '../parts/page/download.tsx';
+import { useName } from '../parts/page/facts.tsx';
+import { href, type Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { Rights } from '../parts/page/rights.ts';
+import { Totals } from '../parts/page/totals.tsx';
+import { type Column, Table } from '../parts/tables/table.tsx';
+import { CALLS, COST, FAILED, INPUT, OUTPUT, USES } from '../parts/tables/usage-columns.ts';
 
 const DIMENSIONS: readonly Dimension[] = [
   ...(['external_user', 'model', 'provider', 'tool', 'day', 'month', 'outcome'] as const),

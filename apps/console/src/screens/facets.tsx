@@ -2,8 +2,8 @@ import { type Filters, useUsage } from '../api/queries.ts';
 import { type Facet as By, type FacetRow, type Value, valuesOf } from '../data/facets.ts';
 import { count } from '../data/format/format.ts';
 import { isCut } from '../data/usage.ts';
-import { href, type Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
+import { href, type Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
 
 const NAMES = { provider: 'Providers', model: 'Models' } as const;
 

@@ -3,15 +3,15 @@ import { useByDay, useHours, useMoved, useNow, useRefused, useUsage } from '../a
 import { cents, count, dayName, duration, money, percent } from '../data/format/format.ts';
 import { daysOf, type Range } from '../data/format/range.ts';
 import { type Refused, utcDaysOf } from '../data/refusals.ts';
-import { Answer, Page } from '../parts/answer.tsx';
-import { SpendByDay } from '../parts/by-day.tsx';
-import { CustomerCosts, useMonthCosts } from '../parts/customer-costs.tsx';
-import { Facts, User } from '../parts/facts.tsx';
-import { Choice, FilterForm } from '../parts/form.tsx';
-import { href, type Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { Table } from '../parts/table.tsx';
-import { BEFORE, Before } from '../parts/totals.tsx';
+import { SpendByDay } from '../parts/charts/by-day.tsx';
+import { Choice, FilterForm } from '../parts/forms/form.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, User } from '../parts/page/facts.tsx';
+import { href, type Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { BEFORE, Before } from '../parts/page/totals.tsx';
+import { CustomerCosts, useMonthCosts } from '../parts/tables/customer-costs.tsx';
+import { Table } from '../parts/tables/table.tsx';
 import { LimitsInUse } from './limits-in-use.tsx';
 
 const BY = [

@@ -3,10 +3,10 @@ import { useBudgets, useRecentSessions, useVirtualKeyFigures } from '../api/quer
 import { MOST_READ } from '../api/read-all.ts';
 import { count, money, short } from '../data/format/format.ts';
 import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
-import { Answer } from '../parts/answer.tsx';
-import { Facts, Fullness, NotLive } from '../parts/facts.tsx';
-import { hrefOf } from '../parts/place.ts';
-import { Table } from '../parts/table.tsx';
+import { Answer } from '../parts/page/answer.tsx';
+import { Facts, Fullness, NotLive } from '../parts/page/facts.tsx';
+import { hrefOf } from '../parts/page/place.ts';
+import { Table } from '../parts/tables/table.tsx';
 
 /** A limit with at least this share used is near its end. */
 const NEAR = 0.8;

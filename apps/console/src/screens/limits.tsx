@@ -7,8 +7,14 @@ import { useBudget, useBudgets } from '../api/queries.ts';
 import { count, limit, money } from '../data/format/format.ts';
 import { idOfKey } from '../data/format/named-key.ts';
 import { figuresOf, nameOf, shareOf } from '../data/shared-budget.ts';
-import { Action } from '../parts/action.tsx';
-import { Answer, Page } from '../parts/answer.tsx';
+import { BurnDown } from '../parts/charts/burn-down.tsx';
+import { Action } from '../parts/forms/action.tsx';
+import { Choice, Field, FilterForm } from '../parts/forms/form.tsx';
+import { PickUser } from '../parts/forms/pick.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, Fullness, Id, NotLive, When } from '../parts/page/facts.tsx';
+import type { Place } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
 import {
   BudgetTable,
   ChangeBudget,
@@ -18,13 +24,7 @@ import {
   LimitFields,
   tokensOf,
   usesOf,
-} from '../parts/budgets.tsx';
-import { BurnDown } from '../parts/burn-down.tsx';
-import { Facts, Fullness, Id, NotLive, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { PickUser } from '../parts/pick.tsx';
-import type { Place } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
+} from '../parts/tables/budgets.tsx';
 
 /** Shared budgets, the fullest first. Deleted ones stand apart. */
 export function BudgetsPage({ params }: { params: Place['params'] }) {

@@ -4,11 +4,11 @@ import { type Filters, HOUR, useByDay, useHours, useRefused } from '../api/queri
 import { count, dayName } from '../data/format/format.ts';
 import { daysOf, type Range, wallOf } from '../data/format/range.ts';
 import type { Refused } from '../data/refusals.ts';
-import { Answer, Failed } from '../parts/answer.tsx';
-import { Bars, type Series } from '../parts/bars.tsx';
-import { hrefOfDay } from '../parts/by-day.tsx';
-import { href, type Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
+import { Bars, type Series } from '../parts/charts/bars.tsx';
+import { hrefOfDay } from '../parts/charts/by-day.tsx';
+import { Answer, Failed } from '../parts/page/answer.tsx';
+import { href, type Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
 
 /** Calls by their outcome, over time and in total. Each outcome is a link that filters by it. */
 export function Outcomes({ params }: { params: Place['params'] }) {

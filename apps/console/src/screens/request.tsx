@@ -1,11 +1,11 @@
 import type { Call, CallWithRefunds } from '@presign/client';
 import { useCall, useSimilar } from '../api/queries.ts';
 import { count, duration, money, short } from '../data/format/format.ts';
-import { Answer, Page } from '../parts/answer.tsx';
-import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/calls.tsx';
-import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/facts.tsx';
-import { hrefOf } from '../parts/place.ts';
-import { type Column, Table } from '../parts/table.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { ApiKeyName, Facts, Id, User, useName, VirtualKeyName, When } from '../parts/page/facts.tsx';
+import { hrefOf } from '../parts/page/place.ts';
+import { CALL_COLUMNS, ENDED, Ended, keyOfCall, providerOf } from '../parts/tables/calls.tsx';
+import { type Column, Table } from '../parts/tables/table.tsx';
 
 /** One request: how it ended in words, when, what it cost line by line, the limit that it met, and calls like it. */
 export function RequestPage({ id }: { id: string }) {

@@ -1,14 +1,14 @@
 import { useContext } from 'preact/hooks';
 import { useNames } from '../api/names.ts';
 import { useCalls } from '../api/queries.ts';
-import { Page } from '../parts/answer.tsx';
-import { CALL_COLUMNS, ENDED_COLUMNS, KeptRefusals, keyOfCall } from '../parts/calls.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { Pick, PickUser } from '../parts/pick.tsx';
-import type { Place } from '../parts/place.ts';
-import { useRange } from '../parts/range.tsx';
-import { Rights } from '../parts/rights.ts';
-import { PagedTable } from '../parts/table.tsx';
+import { Choice, Field, FilterForm } from '../parts/forms/form.tsx';
+import { Pick, PickUser } from '../parts/forms/pick.tsx';
+import { Page } from '../parts/page/answer.tsx';
+import type { Place } from '../parts/page/place.ts';
+import { useRange } from '../parts/page/range.tsx';
+import { Rights } from '../parts/page/rights.ts';
+import { CALL_COLUMNS, ENDED_COLUMNS, KeptRefusals, keyOfCall } from '../parts/tables/calls.tsx';
+import { PagedTable } from '../parts/tables/table.tsx';
 import { Facets } from './facets.tsx';
 import { Outcomes } from './outcomes.tsx';
 

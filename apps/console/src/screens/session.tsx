@@ -3,12 +3,12 @@ import { useContext } from 'preact/hooks';
 import { presign } from '../api/api.ts';
 import { useSession } from '../api/queries.ts';
 import { short } from '../data/format/format.ts';
-import { Action } from '../parts/action.tsx';
-import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Id, Json, Status, User, When } from '../parts/facts.tsx';
-import { href } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
-import { UrlTable } from '../parts/url-table.tsx';
+import { Action } from '../parts/forms/action.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
+import { Facts, Id, Json, Status, User, When } from '../parts/page/facts.tsx';
+import { href } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { UrlTable } from '../parts/tables/url-table.tsx';
 
 const Users = ({ of }: { of: readonly string[] }) =>
   of.length === 0 ? (

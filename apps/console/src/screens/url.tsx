@@ -2,8 +2,7 @@ import { useContext } from 'preact/hooks';
 import { useUrl } from '../api/queries.ts';
 import { count, money, short, usedOf } from '../data/format/format.ts';
 import { isLive, type Url } from '../data/urls.ts';
-import { Answer, Page } from '../parts/answer.tsx';
-import { ChangeUrl } from '../parts/change-urls.tsx';
+import { Answer, Page } from '../parts/page/answer.tsx';
 import {
   ApiKeyName,
   Facts,
@@ -16,10 +15,11 @@ import {
   useName,
   VirtualKeyName,
   When,
-} from '../parts/facts.tsx';
-import { href, hrefOf } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
-import { figuresOfUrl, providerOfUrl, shareOfUrl } from '../parts/url-table.tsx';
+} from '../parts/page/facts.tsx';
+import { href, hrefOf } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { ChangeUrl } from '../parts/tables/change-urls.tsx';
+import { figuresOfUrl, providerOfUrl, shareOfUrl } from '../parts/tables/url-table.tsx';
 
 /** One URL: its figures, its limits, and what changes it. */
 export function UrlPage({ id }: { id: string }) {

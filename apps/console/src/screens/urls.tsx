@@ -2,12 +2,12 @@ import { useContext } from 'preact/hooks';
 import { useNames } from '../api/names.ts';
 import { useNow, useUrls } from '../api/queries.ts';
 import { fitsUrl } from '../data/urls.ts';
-import { Page } from '../parts/answer.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { Pick, PickUser } from '../parts/pick.tsx';
-import type { Place } from '../parts/place.ts';
-import { Rights } from '../parts/rights.ts';
-import { UrlTable } from '../parts/url-table.tsx';
+import { Choice, Field, FilterForm } from '../parts/forms/form.tsx';
+import { Pick, PickUser } from '../parts/forms/pick.tsx';
+import { Page } from '../parts/page/answer.tsx';
+import type { Place } from '../parts/page/place.ts';
+import { Rights } from '../parts/page/rights.ts';
+import { UrlTable } from '../parts/tables/url-table.tsx';
 
 const STATES = [
   ['', 'all'],

@@ -4,12 +4,12 @@ import { useDeliveries, useWebhook, useWebhooks } from '../api/developer-queries
 import { deliveryInWords, disabledInWords } from '../data/delivery-words.ts';
 import { count, short } from '../data/format/format.ts';
 import { EVENTS, eventsInWords, eventsOf } from '../data/webhook-events.ts';
-import { Action, Secret } from '../parts/action.tsx';
-import { Page } from '../parts/answer.tsx';
-import { Facts, Status, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { href, hrefOf, type Place } from '../parts/place.ts';
-import { type Column, PagedTable } from '../parts/table.tsx';
+import { Action, Secret } from '../parts/forms/action.tsx';
+import { Choice, Field, FilterForm } from '../parts/forms/form.tsx';
+import { Page } from '../parts/page/answer.tsx';
+import { Facts, Status, When } from '../parts/page/facts.tsx';
+import { href, hrefOf, type Place } from '../parts/page/place.ts';
+import { type Column, PagedTable } from '../parts/tables/table.tsx';
 
 export const Webhooks = () => (
   <Page title="Webhooks">

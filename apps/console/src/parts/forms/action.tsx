@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/preact-query';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { reload } from '../api/pages.ts';
-import { Failed } from './answer.tsx';
+import { reload } from '../../api/pages.ts';
+import { Failed } from '../page/answer.tsx';
 import { textsOf } from './form.tsx';
 import { Problem } from './problem.ts';
 

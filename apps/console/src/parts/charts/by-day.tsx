@@ -1,8 +1,8 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
-import { useLimits } from '../api/queries.ts';
-import { cents, count } from '../data/format/format.ts';
-import { daysOf, type Range, rangeOfDay } from '../data/format/range.ts';
+import { useLimits } from '../../api/queries.ts';
+import { cents, count } from '../../data/format/format.ts';
+import { daysOf, type Range, rangeOfDay } from '../../data/format/range.ts';
 import {
   type Dimension,
   dimensionName,
@@ -11,10 +11,10 @@ import {
   OTHERS,
   type UsageFilters,
   valueIn,
-} from '../data/usage.ts';
+} from '../../data/usage.ts';
+import { NO_NAME } from '../page/facts.tsx';
+import { href } from '../page/place.ts';
 import { Bars, type Series } from './bars.tsx';
-import { NO_NAME } from './facts.tsx';
-import { href } from './place.ts';
 
 type Row = UsageReport['data'][number];
 

@@ -1,7 +1,7 @@
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { dayName, hourName } from '../data/format/format.ts';
+import { dayName, hourName } from '../../data/format/format.ts';
 
 export type Series = {
   readonly name: string;

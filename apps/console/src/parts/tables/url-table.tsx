@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
-import { count, money, usedOf } from '../data/format/format.ts';
+import { count, money, usedOf } from '../../data/format/format.ts';
 import {
   EVERYTHING,
   MOST_SELECTED,
@@ -10,13 +10,13 @@ import {
   selectedOf,
   some,
   withRows,
-} from '../data/selection.ts';
-import { shareUsed } from '../data/shared-budget.ts';
-import { isLive, nameOfUrl, type Url } from '../data/urls.ts';
+} from '../../data/selection.ts';
+import { shareUsed } from '../../data/shared-budget.ts';
+import { isLive, nameOfUrl, type Url } from '../../data/urls.ts';
+import { Fullness, NotLive, Status, User, When } from '../page/facts.tsx';
+import { href, hrefOf } from '../page/place.ts';
+import { Rights } from '../page/rights.ts';
 import { ChangeUrl, ChangeUrls } from './change-urls.tsx';
-import { Fullness, NotLive, Status, User, When } from './facts.tsx';
-import { href, hrefOf } from './place.ts';
-import { Rights } from './rights.ts';
 import { type Column, PagedTable, type Pages } from './table.tsx';
 
 type UrlTableProps<P> = {

@@ -1,8 +1,8 @@
 import type { Call } from '@presign/client';
-import { count, money } from '../data/format/format.ts';
-import { endOf } from '../data/reasons.ts';
-import { Status, User, useName, When } from './facts.tsx';
-import { href, hrefOf } from './place.ts';
+import { count, money } from '../../data/format/format.ts';
+import { endOf } from '../../data/reasons.ts';
+import { Status, User, useName, When } from '../page/facts.tsx';
+import { href, hrefOf } from '../page/place.ts';
 import type { Column } from './table.tsx';
 
 /** Calls are filtered and summed by their provider, so an MCP call shows the provider and the server. */

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { useNames } from '../api/names.ts';
-import { short, time } from '../data/format/format.ts';
-import { zoneOf } from '../data/format/range.ts';
+import { useNames } from '../../api/names.ts';
+import { short, time } from '../../data/format/format.ts';
+import { zoneOf } from '../../data/format/range.ts';
 import { hrefOf, usePlace } from './place.ts';
 import { Rights } from './rights.ts';
 

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
-import { useNow } from '../api/queries.ts';
-import { fieldTime } from '../data/format/format.ts';
+import { useNow } from '../../api/queries.ts';
+import { fieldTime } from '../../data/format/format.ts';
 import {
   instantOf,
   isMonth,
@@ -10,7 +10,7 @@ import {
   rangeOf,
   timeOf,
   zoneOf,
-} from '../data/format/range.ts';
+} from '../../data/format/range.ts';
 import { exactHref, usePlace } from './place.ts';
 
 /** The range of all pages. It ends at the same moment for all pages, and this moment advances. */

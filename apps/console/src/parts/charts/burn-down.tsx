@@ -1,16 +1,16 @@
 import type { SharedBudget, UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
-import { useLimits, useNow, useUsage } from '../api/queries.ts';
-import { leftByDay } from '../data/burn-down.ts';
-import { cents } from '../data/format/format.ts';
-import { daysOf, type Range } from '../data/format/range.ts';
-import { figuresOf, filtersOfScope, startOf } from '../data/shared-budget.ts';
-import type { UsageFilters } from '../data/usage.ts';
-import { Answer } from './answer.tsx';
+import { useLimits, useNow, useUsage } from '../../api/queries.ts';
+import { leftByDay } from '../../data/burn-down.ts';
+import { cents } from '../../data/format/format.ts';
+import { daysOf, type Range } from '../../data/format/range.ts';
+import { figuresOf, filtersOfScope, startOf } from '../../data/shared-budget.ts';
+import type { UsageFilters } from '../../data/usage.ts';
+import { Answer } from '../page/answer.tsx';
+import { useZone } from '../page/facts.tsx';
+import { href } from '../page/place.ts';
 import { Bars } from './bars.tsx';
 import { hrefOfDay } from './by-day.tsx';
-import { useZone } from './facts.tsx';
-import { href } from './place.ts';
 
 const DAY = 86_400;
 /** The most days that a chart of a budget without an end shows. */

@@ -1,5 +1,5 @@
 import type { UsageReport } from '@presign/client';
-import { money } from '../data/format/format.ts';
+import { money } from '../../data/format/format.ts';
 import { figures } from './table.tsx';
 
 type Row = UsageReport['data'][number];

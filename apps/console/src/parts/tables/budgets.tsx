@@ -1,8 +1,8 @@
 import type { SharedBudget } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { issuerTime, presign } from '../api/api.ts';
-import { MOST_READ, type Whole } from '../api/read-all.ts';
-import { emptyAt } from '../data/forecast.ts';
+import { issuerTime, presign } from '../../api/api.ts';
+import { MOST_READ, type Whole } from '../../api/read-all.ts';
+import { emptyAt } from '../../data/forecast.ts';
 import {
   count,
   dayName,
@@ -12,15 +12,15 @@ import {
   readMoney,
   usedOf,
   writeMoney,
-} from '../data/format/format.ts';
-import { dayOf, wallOf } from '../data/format/range.ts';
-import { figuresOf, metadataOf, nameOf, shareOf, startOf } from '../data/shared-budget.ts';
-import { Action } from './action.tsx';
-import { Answer, type Asked } from './answer.tsx';
-import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName } from './facts.tsx';
-import { Field } from './form.tsx';
-import { hrefOf } from './place.ts';
-import { Rights } from './rights.ts';
+} from '../../data/format/format.ts';
+import { dayOf, wallOf } from '../../data/format/range.ts';
+import { figuresOf, metadataOf, nameOf, shareOf, startOf } from '../../data/shared-budget.ts';
+import { Action } from '../forms/action.tsx';
+import { Field } from '../forms/form.tsx';
+import { Answer, type Asked } from '../page/answer.tsx';
+import { ApiKeyName, Fullness, NotLive, User, useZone, VirtualKeyName } from '../page/facts.tsx';
+import { hrefOf } from '../page/place.ts';
+import { Rights } from '../page/rights.ts';
 import { type Column, Table } from './table.tsx';
 
 type BudgetTableProps = {

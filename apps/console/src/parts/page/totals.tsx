@@ -1,8 +1,8 @@
 import type { UsageReport } from '@presign/client';
-import { useUsage } from '../api/queries.ts';
-import { cents, count, money, percent } from '../data/format/format.ts';
-import { rangeBefore } from '../data/format/range.ts';
-import type { UsageAsked } from '../data/usage.ts';
+import { useUsage } from '../../api/queries.ts';
+import { cents, count, money, percent } from '../../data/format/format.ts';
+import { rangeBefore } from '../../data/format/range.ts';
+import type { UsageAsked } from '../../data/usage.ts';
 import { Facts } from './facts.tsx';
 
 type TotalsProps = {

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ChangedMeanwhile, changeUrl, lacksUrl } from '../api/change-url.ts';
-import { count, readMoney } from '../data/format/format.ts';
-import { nameOfUrl, planChange, type Url, type UrlChange, type UrlPlan, wordsOf } from '../data/urls.ts';
-import { Action, Secret } from './action.tsx';
-import { Field, textsOf } from './form.tsx';
+import { ChangedMeanwhile, changeUrl, lacksUrl } from '../../api/change-url.ts';
+import { count, readMoney } from '../../data/format/format.ts';
+import { nameOfUrl, planChange, type Url, type UrlChange, type UrlPlan, wordsOf } from '../../data/urls.ts';
+import { Action, Secret } from '../forms/action.tsx';
+import { Field, textsOf } from '../forms/form.tsx';
 import { RunChange } from './run-change.tsx';
 
 type Texts = Readonly<Record<string, string>>;

@@ -1,12 +1,12 @@
 import type { Alert, SharedBudget, Webhook } from '@presign/client';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useWebhooks } from '../api/developer-queries.ts';
-import { useBudgetList } from '../api/queries.ts';
-import type { Whole } from '../api/read-all.ts';
-import { KINDS, type Kind, kindOf, textsOf, WINDOWS } from '../data/alerts.ts';
-import { nameOf } from '../data/shared-budget.ts';
-import { Answer } from './answer.tsx';
+import { useWebhooks } from '../../api/developer-queries.ts';
+import { useBudgetList } from '../../api/queries.ts';
+import type { Whole } from '../../api/read-all.ts';
+import { KINDS, type Kind, kindOf, textsOf, WINDOWS } from '../../data/alerts.ts';
+import { nameOf } from '../../data/shared-budget.ts';
+import { Answer } from '../page/answer.tsx';
 import { Choice, Field } from './form.tsx';
 
 type Shown = Pick<Alert, 'name' | 'condition'> & Partial<Pick<Alert, 'webhook'>>;

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { useUsers, useValues } from '../api/names.ts';
-import type { Dimension } from '../data/usage.ts';
+import { useUsers, useValues } from '../../api/names.ts';
+import type { Dimension } from '../../data/usage.ts';
 import { Field } from './form.tsx';
 
 type PickProps = { readonly label: string; readonly by: Dimension; readonly value: string | undefined };

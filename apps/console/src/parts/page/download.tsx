@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import { presign } from '../api/api.ts';
-import { saveText } from '../api/save.ts';
-import { type UsageAsked, usageFields } from '../data/usage.ts';
+import { presign } from '../../api/api.ts';
+import { saveText } from '../../api/save.ts';
+import { type UsageAsked, usageFields } from '../../data/usage.ts';
 import { Failed } from './answer.tsx';
 
 type DownloadProps = { readonly label: string; readonly file: string; readonly asked: UsageAsked };

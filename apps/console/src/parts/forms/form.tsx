@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { dimensionName } from '../data/usage.ts';
-import { exactHref, filtersIn, placeNow, rangeOnly, usePlace } from './place.ts';
+import { dimensionName } from '../../data/usage.ts';
+import { exactHref, filtersIn, placeNow, rangeOnly, usePlace } from '../page/place.ts';
 import { useProblem } from './problem.ts';
 
 type FieldProps = {

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Changed, ChangedMeanwhile, changeUrl, lacksUrl } from '../api/change-url.ts';
-import { runAll } from '../api/run-all.ts';
-import { saveText } from '../api/save.ts';
-import { count } from '../data/format/format.ts';
-import { nameOfUrl, type Planned, planChange, type UrlChange, type UrlPlan } from '../data/urls.ts';
-import { Secret } from './action.tsx';
+import { type Changed, ChangedMeanwhile, changeUrl, lacksUrl } from '../../api/change-url.ts';
+import { runAll } from '../../api/run-all.ts';
+import { saveText } from '../../api/save.ts';
+import { count } from '../../data/format/format.ts';
+import { nameOfUrl, type Planned, planChange, type UrlChange, type UrlPlan } from '../../data/urls.ts';
+import { Secret } from '../forms/action.tsx';
 import { Table } from './table.tsx';
 
 /** How the change of each URL ended, by its id. */

@@ -1,7 +1,7 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { count } from '../data/format/format.ts';
-import { Answer } from './answer.tsx';
+import { count } from '../../data/format/format.ts';
+import { Answer } from '../page/answer.tsx';
 
 export type Column<Row> = {
   readonly head: string;

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { RANGE_PARAMS } from '../data/format/range.ts';
+import { RANGE_PARAMS } from '../../data/format/range.ts';
 
 /** A place in the console. It is in the fragment of the address, so that the server's log contains neither ids nor filters. */
 export type Place = {

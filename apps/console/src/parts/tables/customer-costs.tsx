@@ -1,10 +1,10 @@
-import { useNow, useUsage } from '../api/queries.ts';
-import { type CustomerCosts as Costs, type CustomerCost, customerCosts } from '../data/customer-costs.ts';
-import { lastWeek } from '../data/forecast.ts';
-import { cents, count, money } from '../data/format/format.ts';
-import { monthOf } from '../data/format/range.ts';
-import { User } from './facts.tsx';
-import { useRange } from './range.tsx';
+import { useNow, useUsage } from '../../api/queries.ts';
+import { type CustomerCosts as Costs, type CustomerCost, customerCosts } from '../../data/customer-costs.ts';
+import { lastWeek } from '../../data/forecast.ts';
+import { cents, count, money } from '../../data/format/format.ts';
+import { monthOf } from '../../data/format/range.ts';
+import { User } from '../page/facts.tsx';
+import { useRange } from '../page/range.tsx';
 import { type Column, Table } from './table.tsx';
 
 /** The spending of this month by customer, with a forecast for its end. Undefined: not read yet. */
