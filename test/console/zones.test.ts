@@ -44,7 +44,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     };
     const expectCalls = (calls: number) =>
       eventually(async () => (await page.getByRole('row').count()) === calls + 1);
-    return { page, go, expectCalls };
+    return { page, problems: ui.problems, go, expectCalls };
   };
 
   test.each([
@@ -106,6 +106,40 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await page.waitForURL((url) => decodeURIComponent(url.href).includes(`from=${DAY}T13:48:00.000Z`));
     await expectCalls(4);
     expect(await page.getByLabel('From').inputValue()).toBe(`${DAY}T19:33`);
+    await page.context().close();
+  });
+
+  test('a typed time that the clock skips moves on by an hour, and the days and hours around the change are whole', async () => {
+    const { page, problems, go } = await openIn('Europe/Berlin', 'en-US');
+    await go('requests?from=2026-03-28T00:00Z&to=2026-03-29T22:00Z');
+    const from = page.getByLabel('From');
+    // A second time, the address is the same.
+    for (const _ of [1, 2]) {
+      await from.fill('2026-03-29T02:30');
+      await eventually(async () => decodeURIComponent(page.url()).includes('from=2026-03-29T01:30:00.000Z'));
+      await eventually(async () => (await from.inputValue()) === '2026-03-29T03:30');
+    }
+    const slider = (name: string) => page.getByRole('slider', { name });
+    const bars = async (name: string) =>
+      Number(
+        await slider(name)
+          .getAttribute('max', { timeout: 1_000 })
+          .catch(() => ''),
+      ) + 1;
+    await from.fill('2026-03-29T00:00');
+    await eventually(async () => decodeURIComponent(page.url()).includes('from=2026-03-28T23:00:00.000Z'));
+    await eventually(async () => (await bars('Hour of the chart')) === 23);
+    // The third hour of the day is three o'clock.
+    await slider('Hour of the chart').press('Home');
+    for (const _ of [0, 1]) await slider('Hour of the chart').press('ArrowRight');
+    await eventually(async () =>
+      /^Mar 29, 03:00/.test((await slider('Hour of the chart').getAttribute('aria-valuetext')) ?? ''),
+    );
+    for (const month of ['2026-03', '2026-10']) {
+      await go(`requests?time=${month}`);
+      await eventually(async () => (await bars('Day of the chart')) === 31);
+    }
+    expect(problems).toEqual([]);
     await page.context().close();
   });
 

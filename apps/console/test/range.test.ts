@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { lastWeek } from '../src/data/forecast.ts';
-import { type Range, rangeBefore, rangeOf, rangeOfDay } from '../src/data/format/range.ts';
+import {
+  daysOf,
+  instantOf,
+  monthOf,
+  type Range,
+  rangeBefore,
+  rangeOf,
+  rangeOfDay,
+  wallOf,
+} from '../src/data/format/range.ts';
 import { questionOf } from '../src/data/usage.ts';
 
 const zone = 'UTC';
@@ -64,6 +73,38 @@ test.each(ZONES)('each day of 2026 in %s begins at its first moment', (name) => 
     expect(day.format(from * 1000), asked).toBe(asked);
     expect(day.format(from * 1000 - 1) < asked, asked).toBe(true);
   }
+});
+
+test.each([
+  // Skipped: it moves on by the skipped time.
+  ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30', '2026-03-29T03:30'],
+  ['2026-03-08T02:30', 'America/New_York', '2026-03-08T07:30', '2026-03-08T03:30'],
+  ['2026-10-04T02:15', 'Australia/Lord_Howe', '2026-10-03T15:45', '2026-10-04T02:45'],
+  ['2026-09-06T00:30', 'America/Santiago', '2026-09-06T04:30', '2026-09-06T01:30'],
+  // Shown twice: the first of the two.
+  ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30', '2026-10-25T02:30'],
+  ['2026-11-01T01:30', 'America/New_York', '2026-11-01T05:30', '2026-11-01T01:30'],
+  // Shown once, next to a change.
+  ['2026-03-29T01:59', 'Europe/Berlin', '2026-03-29T00:59', '2026-03-29T01:59'],
+  ['2026-03-29T03:00', 'Europe/Berlin', '2026-03-29T01:00', '2026-03-29T03:00'],
+  ['2026-10-25T03:00', 'Europe/Berlin', '2026-10-25T02:00', '2026-10-25T03:00'],
+])('the clock time %s in %s is %s of UTC, and is shown as %s', (wall, name, instant, shownAs) => {
+  expect(iso(instantOf(wall, name) / 1000)).toBe(instant);
+  expect(wallOf(instantOf(wall, name), name)).toBe(shownAs);
+});
+
+test.each([
+  ['2026-03', 'Europe/Berlin', 31, 31 * 24 - 1],
+  ['2026-10', 'Europe/Berlin', 31, 31 * 24 + 1],
+  ['2026-11', 'America/New_York', 30, 30 * 24 + 1],
+  ['2026-09', 'America/Santiago', 30, 30 * 24 - 1],
+  ['2026-02', 'Europe/Berlin', 28, 28 * 24],
+])('%s in %s has %i days and %i hours', (month, name, days, hours) => {
+  const range = rangeOf({ time: month, zone: name }, at('2027-01-15T12:00Z'));
+  expect(daysOf(range)).toHaveLength(days);
+  expect(new Set(daysOf(range)).size).toBe(days);
+  expect((range.to - range.from) / 3_600).toBe(hours);
+  expect(monthOf(range.from, name)).toMatchObject({ from: range.from, to: range.to });
 });
 
 test.each(['today', '7d', 'month', '2026-03'])(

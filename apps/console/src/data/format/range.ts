@@ -129,12 +129,7 @@ function monthAfter(day: string, months: number): string {
 export const dayOf = (at: number, zone: string): string => wallOf(at * 1000, zone).slice(0, 10);
 
 /** The first moment of a day. */
-function startOf(day: string, zone: string): number {
-  const at = instantOf(`${day}T00:00`, zone) / 1000;
-  const early = Date.parse(`${day}T00:00Z`) - Date.parse(`${wallOf(at * 1000, zone)}Z`);
-  // If the clock skips midnight, it shows a time of the previous day until then.
-  return early > 0 ? at + early / 1000 : at;
-}
+const startOf = (day: string, zone: string): number => instantOf(`${day}T00:00`, zone) / 1000;
 
 const WALLS = new Map<string, Intl.DateTimeFormat>();
 
@@ -148,12 +143,13 @@ export function wallOf(ms: number, zone: string): string {
 }
 
 /**
- * The moment at which a clock of the zone shows a time. In a repeated hour it is one of the two moments, and in a skipped hour it is a
- * moment nearby.
+ * The moment at which a clock of the zone shows a time. If the clock shows it twice, the moment is the first. If the clock skips it, the moment
+ * is later by the skipped time (RFC 5545, 3.3.5).
  */
 export function instantOf(wall: string, zone: string): number {
   const asUtc = Date.parse(`${wall}Z`);
   const offset = (at: number) => Date.parse(`${wallOf(at, zone)}Z`) - Math.floor(at / 60_000) * 60_000;
-  const guess = asUtc - offset(asUtc);
-  return asUtc - offset(guess);
+  const [first, later] = [asUtc - offset(asUtc - DAY_MS), asUtc - offset(asUtc + DAY_MS)];
+  const isShown = (at: number) => wallOf(at, zone) === wall.slice(0, 16);
+  return !isShown(first) && isShown(later) ? later : first;
 }

@@ -51,8 +51,11 @@ export function RangePicker() {
       ? go({ time: undefined, from: iso(range.from), to: iso(range.to) })
       : go({ time, from: undefined, to: undefined });
   const set = (name: 'from' | 'to') => (event: { currentTarget: HTMLInputElement }) => {
-    const { value } = event.currentTarget;
-    go({ [name]: value === '' ? undefined : new Date(instantOf(value, zone)).toISOString() });
+    const { currentTarget: field } = event;
+    const at = field.value === '' ? undefined : new Date(instantOf(field.value, zone)).toISOString();
+    // The clock may skip a typed time, and a second time changes no address.
+    if (at !== undefined) field.value = fieldTime(at, zone) ?? '';
+    go({ [name]: at });
   };
   const months = monthsUntil(useNow(), zone, MONTHS).slice(2);
   return (
