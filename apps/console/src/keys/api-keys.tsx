@@ -20,6 +20,7 @@ export function ApiKeys() {
   const nameOf = useKeyNames();
   const policy: Column<ApiKey> = {
     head: 'It may issue',
+    isText: true,
     cell: (key) => (issues(key) ? policyInWords(key.policy, nameOf) : '–'),
   };
   return (
@@ -31,6 +32,7 @@ export function ApiKeys() {
         caption="API keys"
         keyOf={({ id }) => id}
         columns={[...COLUMNS, policy, ...TIMES, CHANGE]}
+        isDense
       />
     </>
   );

@@ -28,6 +28,7 @@ export function VirtualKeys() {
         keyOf={({ id }) => id}
         empty="No virtual key yet."
         columns={can('admin') ? [...COLUMNS, CHANGE] : COLUMNS}
+        isDense
       />
     </>
   );

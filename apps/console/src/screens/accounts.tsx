@@ -22,6 +22,7 @@ export const Accounts = () => (
       caption="Accounts"
       keyOf={({ id }) => id}
       columns={COLUMNS}
+      isDense
     />
   </Page>
 );

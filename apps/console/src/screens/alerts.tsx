@@ -30,6 +30,7 @@ export function Alerts() {
           caption="Alerts"
           keyOf={({ id }) => id}
           columns={ALERTS}
+          isDense
         />
       )}
     </Page>
@@ -262,6 +263,7 @@ const Firings = ({ alert }: { alert: Alert }) => (
     keyOf={({ id }) => id}
     empty="It has not fired in the last 30 days."
     columns={firings(alert)}
+    isDense
   />
 );
 

@@ -45,6 +45,7 @@ export function Audit({ params }: { params: Place['params'] }) {
         keyOf={({ id }) => id}
         empty="No change fits in this time."
         columns={COLUMNS}
+        isDense
       />
     </Page>
   );
@@ -59,8 +60,8 @@ const ITSELF = [
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'Time', cell: ({ at }) => <When at={at} /> },
-  { head: 'Change', cell: (entry) => <Change of={entry} /> },
-  { head: 'Difference', cell: (entry) => <Differences of={entry} /> },
+  { head: 'Change', isText: true, cell: (entry) => <Change of={entry} /> },
+  { head: 'Difference', isText: true, cell: (entry) => <Differences of={entry} /> },
   { head: 'Made by', cell: ({ actor }) => <Actor of={actor} /> },
   { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
 ];

@@ -68,6 +68,7 @@ function Similar({ id }: { id: string }) {
           keyOf={keyOfCall}
           empty="None: the client has not repeated it."
           columns={[...CALL_COLUMNS, REPEATED, ENDED]}
+          isDense
         />
       )}
     </Answer>

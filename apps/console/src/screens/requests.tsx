@@ -28,6 +28,7 @@ export function Requests({ params }: { params: Place['params'] }) {
         keyOf={keyOfCall}
         empty="No call fits."
         columns={isEnded(params.outcome) ? ENDED_COLUMNS : CALL_COLUMNS}
+        isDense={isEnded(params.outcome)}
       />
     </Page>
   );

@@ -33,6 +33,7 @@ export const Webhooks = () => (
       keyOf={({ id }) => id}
       empty="No webhook yet."
       columns={WEBHOOKS}
+      isDense
     />
   </Page>
 );
@@ -72,6 +73,7 @@ const EventFields = ({ webhook }: { webhook: Webhook | undefined }) => (
 const WEBHOOKS: readonly Column<Webhook>[] = [
   {
     head: 'URL',
+    isText: true,
     cell: ({ id, url, description }) => (
       <>
         <a href={hrefOf('webhooks', id)}>{url}</a>
@@ -80,7 +82,7 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
     ),
   },
   { head: 'Status', cell: (webhook) => <State of={webhook} /> },
-  { head: 'Events', cell: eventsInWords },
+  { head: 'Events', isText: true, cell: eventsInWords },
   { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
   { head: 'Change', actions: true, cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
@@ -180,6 +182,7 @@ export function Deliveries({ id, params }: { id: string; params: Place['params']
           ...DELIVERIES,
           { head: 'Again', actions: true, cell: (delivery) => <Replay webhook={id} delivery={delivery} /> },
         ]}
+        isDense
       />
     </Page>
   );
@@ -215,7 +218,7 @@ const STATUSES = [
 const DELIVERIES: readonly Column<Delivery>[] = [
   { head: 'Event', cell: ({ type }) => type },
   { head: 'Status', cell: ({ status }) => <Status of={status} /> },
-  { head: 'What happened', cell: deliveryInWords },
+  { head: 'What happened', isText: true, cell: deliveryInWords },
   { head: 'Attempts', figure: true, cell: ({ attempts }) => count(attempts) },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
   { head: 'Next try', cell: ({ next_try_at: at }) => <When at={at} /> },

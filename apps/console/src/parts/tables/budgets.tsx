@@ -60,6 +60,7 @@ export function BudgetTable({
               empty={empty}
               columns={isChanged ? [...columns, CHANGE] : columns}
               isCut={isCut}
+              isDense
             />
             {isCut && <p class="soft">There are more budgets: these are of the newest {count(MOST_READ)}.</p>}
           </>

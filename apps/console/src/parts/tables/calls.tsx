@@ -68,7 +68,7 @@ export const CALL_COLUMNS: readonly Column<Call>[] = [
 ];
 
 /** The outcome in words. */
-export const ENDED: Column<Call> = { head: 'In words', cell: (call) => <Ended call={call} /> };
+export const ENDED: Column<Call> = { head: 'In words', isText: true, cell: (call) => <Ended call={call} /> };
 
 /** The columns of a list of calls that did not pass. The reason is next to the time, where a narrow window shows it. */
 export const ENDED_COLUMNS: readonly Column<Call>[] = CALL_COLUMNS.toSpliced(1, 0, ENDED);

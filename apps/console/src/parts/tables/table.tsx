@@ -12,6 +12,8 @@ export type Column<Row> = {
   readonly sort?: (row: Row) => number | string;
   /** A column of buttons, which stays visible while the others scroll. */
   readonly actions?: true;
+  /** A column of sentences. */
+  readonly isText?: true;
 };
 
 /** A column of figures that sorts the rows. */
@@ -39,6 +41,8 @@ type TableProps<Row> = {
    * does not say that there are none.
    */
   readonly isCut?: boolean;
+  /** Whether there are so many columns that their texts wrap early on a laptop, because otherwise the last ones are out of sight. */
+  readonly isDense?: boolean;
 };
 
 /** Rows of a page. */
@@ -59,6 +63,7 @@ export function Table<Row>({
   page: size = PAGE,
   first,
   isCut = false,
+  isDense = false,
 }: TableProps<Row>) {
   const [chosen, setOrder] = useState<Order>();
   const [at, setPage] = useState(0);
@@ -68,11 +73,12 @@ export function Table<Row>({
   const page = Math.min(at, pages - 1);
   const sorted = sort(rows, columns, order);
   const { box, shown, onClosed } = useHeld(sorted.slice(page * size, (page + 1) * size), rows, keyOf);
+  const style = isDense ? 'scroll dense' : 'scroll';
   if (shown.length === 0) return <p class="soft">{isCut ? NONE_READ : empty}</p>;
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reached by the keyboard (WCAG 2.1.1) */}
-      <section ref={box} class="scroll" aria-label={caption} tabIndex={0} {...onClosed}>
+      <section ref={box} class={style} aria-label={caption} tabIndex={0} {...onClosed}>
         <table>
           <caption class="unseen">{caption}</caption>
           <thead>
@@ -131,8 +137,8 @@ function useKeptFocus(box: RefObject<HTMLElement>): void {
   });
 }
 
-const styleOf = <Row,>({ figure, actions }: Column<Row>) =>
-  actions ? 'actions' : figure ? 'figure' : undefined;
+const styleOf = <Row,>({ figure, actions, isText }: Column<Row>) =>
+  actions ? 'actions' : figure ? 'figure' : isText ? 'text' : undefined;
 
 type HeadProps<Row> = {
   readonly column: Column<Row>;
@@ -150,7 +156,7 @@ function Head<Row>({ column, order, setOrder }: HeadProps<Row>) {
       {by && setOrder ? (
         <button type="button" class="sort" onClick={turn}>
           {head}
-          <span aria-hidden="true">{own ? (own.isDown ? ' ↓' : ' ↑') : ' ↕'}</span>
+          <span aria-hidden="true">{own ? (own.isDown ? '\u00a0↓' : '\u00a0↑') : '\u00a0↕'}</span>
         </button>
       ) : (
         head
@@ -162,7 +168,12 @@ function Head<Row>({ column, order, setOrder }: HeadProps<Row>) {
 /** A card on a phone shows the head of each cell, from `data-head`. */
 function Cell<Row>({ column, row, isFirst }: { column: Column<Row>; row: Row; isFirst: boolean }) {
   const content = <div class="cell">{column.cell(row)}</div>;
-  if (isFirst) return <th scope="row">{content}</th>;
+  if (isFirst)
+    return (
+      <th scope="row" class={styleOf(column)}>
+        {content}
+      </th>
+    );
   return (
     <td class={styleOf(column)} data-head={column.head}>
       {content}

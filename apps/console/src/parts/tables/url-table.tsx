@@ -64,6 +64,7 @@ export function UrlTable<P>({ of, rowsOf, hasButtons = false, ...table }: UrlTab
         page={ROWS}
         keyOf={({ id }) => id}
         columns={hasButtons && can('presign') ? [...columns, CHANGE] : columns}
+        isDense
       />
     </>
   );
