@@ -52,6 +52,7 @@ const TABLES: readonly (readonly [(ids: Ids) => string, Tables])[] = [
   [() => 'webhooks', { Webhooks: [] }],
   [({ webhook }) => `webhooks/${webhook}`, { Deliveries: [] }],
   [() => 'audit', { Changes: [] }],
+  [() => 'issue', { 'Calls by model': [], 'Budgets that will apply': [] }],
 ];
 
 /** An expression: the tables of a page by caption, each with the heads of the columns that are cut or behind its buttons. */

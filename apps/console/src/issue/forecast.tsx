@@ -78,6 +78,7 @@ function Worth({ request }: { request: Request }) {
           { head: 'A call', figure: true, cell: ({ rates }) => money(callCost(rates, size)) },
           { head: 'Calls', figure: true, cell: ({ rates }) => wordsOf(callsOf(callCost(rates, size))) },
         ]}
+        isDense
       />
     </>
   );
