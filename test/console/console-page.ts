@@ -28,7 +28,7 @@ export type ConsolePage = {
   /** The violations that axe finds, light and dark, on three screens. */
   readonly violations: () => Promise<string[]>;
   /** @param shown what is to be in the picture, at its end */
-  readonly picture: (name: string, height?: number, shown?: Locator) => Promise<void>;
+  readonly picture: (name: string, height?: number, shown?: Locator, width?: number) => Promise<void>;
   /** Errors of scripts and of the policy of the page, and requests to other servers. */
   readonly problems: readonly string[];
 };
@@ -77,7 +77,7 @@ export async function openConsole(
         .catch(() => ''),
     table: (caption) => page.getByRole('table', { name: caption }),
     violations: () => audit(page),
-    picture: (name, height, shown) => takePicture(page, `console-${name}`, height, undefined, shown),
+    picture: (name, height, shown, width) => takePicture(page, `console-${name}`, height, width, shown),
   };
 }
 
@@ -105,6 +105,10 @@ export async function takePicture(
   // A button far to the right may have been pressed.
   await page.evaluate("for (const each of document.querySelectorAll('section.scroll')) each.scrollLeft = 0");
   await shown?.scrollIntoViewIfNeeded();
+  // Charts follow the new size, and the browser paints what came into sight.
+  await page.evaluate(
+    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 200))))',
+  );
   const bytes = await page.screenshot({ animations: 'disabled' });
   expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
   writeFileSync(join(IMAGES, `${name}.png`), bytes);

@@ -1,6 +1,7 @@
 import { createPresign, type Presign } from '@presign/client';
 import { refusedDays } from '@presign/issuer';
 import { startSandboxLlm } from '@presign/local';
+import { sharedBudgets } from '@presign/schema/budget-tables';
 import { refusedCalls } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
 import type { Browser, Locator } from 'playwright-core';
@@ -32,6 +33,9 @@ const MODELS = ['sandbox-1', 'sandbox-pro', 'sandbox-mini'];
 
 /** The pace of a person, for the documented seconds. */
 const SECONDS_OF_ACT = 2;
+
+/** A picture of so many pixels shows all columns of a list of calls. */
+const WIDTH_OF_CALLS = 1_140;
 
 /** Each question begins at the sign-in, and is answered by clicks, keys and the search alone. */
 describe.skipIf(!hasChromium)('from the sign-in page, among 380 customers', () => {
@@ -104,6 +108,9 @@ describe.skipIf(!hasChromium)('from the sign-in page, among 380 customers', () =
       ...{ name: 'Harbor Books, plan Trial', scope: { external_user: REFUSED } },
       ...{ cost_limit: 90_000_000, window: 'month' },
     });
+    // As if the budget were older, so that its pace is that of days.
+    const createdAt = new Date(Date.now() - 20 * DAY_MS);
+    await stack.db.update(sharedBudgets).set({ createdAt }).where(eq(sharedBudgets.id, id));
     const { url: limited } = await issue(REFUSED);
     for (let call = 0; call < 4; call++) await ask(limited, 200);
     await callsSettled(stack);
@@ -160,7 +167,8 @@ describe.skipIf(!hasChromium)('from the sign-in page, among 380 customers', () =
       await settled(page);
       machineMs += performance.now() - began;
       acts += does.length;
-      if (name !== undefined) await ui.picture(`${question}-${name}`, shown && 440, shown);
+      if (name !== undefined)
+        await ui.picture(`${question}-${name}`, shown && 440, shown, shown && WIDTH_OF_CALLS);
     };
     const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor();
     const link = (name: string | RegExp) =>
@@ -210,6 +218,7 @@ describe.skipIf(!hasChromium)('from the sign-in page, among 380 customers', () =
         () => page.getByLabel('Until').fill(`${DAY}T14:04`),
       ],
       () => eventually(async () => (await rows.count()) === 1),
+      rows.first(),
     );
     const text = await rows.innerText();
     for (const part of ['14:03:27', REFUSED, 'because the budget Harbor Books, plan Trial had $0.02 left'])

@@ -94,9 +94,13 @@ describe.skipIf(!hasChromium)('without scrolling to the side', () => {
     },
   );
 
-  test('on a phone, a sum of hundreds of dollars is one line', async () => {
+  test.each([
+    ['on a phone', 390],
+    ['in a window of 1,000 pixels', 1_000],
+    ['on a laptop', 1_280],
+  ])('%s, a sum of hundreds of dollars is one line', async (_name, width) => {
     await go('customers/margaret', 'margaret');
-    await ui.page.setViewportSize({ width: 390, height: 844 });
+    await ui.page.setViewportSize({ width, height: 844 });
     const sum = ui.page.locator('dd', { hasText: '$202.2126' }).first();
     await sum.waitFor();
     const lines = await ui.page.evaluate(`(() => {
@@ -106,6 +110,23 @@ describe.skipIf(!hasChromium)('without scrolling to the side', () => {
       return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
     })()`);
     expect(lines).toBe(1);
+  });
+
+  test('a time field shows AM or PM', async () => {
+    await go('requests?from=2026-11-29T14:03Z&to=2026-11-29T14:04Z', 'Requests');
+    // The field is as wide as its text wants to be, or wider.
+    for (const width of [1_280, 1_000]) {
+      await ui.page.setViewportSize({ width, height: 800 });
+      const missing = await ui.page.evaluate(`(() => {
+        const field = document.querySelector('[aria-label="From"]');
+        const own = field.getBoundingClientRect().width;
+        field.style.maxWidth = 'none';
+        const wanted = field.getBoundingClientRect().width;
+        field.style.maxWidth = '';
+        return wanted - own;
+      })()`);
+      expect(missing).toBe(0);
+    }
   });
 
   test('a budget shows what was left at the end of each day, and a day opens its requests', async () => {

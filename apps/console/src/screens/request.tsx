@@ -67,7 +67,7 @@ function Similar({ id }: { id: string }) {
           rows={data.filter((call) => call.request_id !== id)}
           keyOf={keyOfCall}
           empty="None: the client has not repeated it."
-          columns={[...CALL_COLUMNS, REPEATED, ENDED]}
+          columns={SIMILAR_COLUMNS}
           isDense
         />
       )}
@@ -77,6 +77,9 @@ function Similar({ id }: { id: string }) {
 
 /** Above 0, the SDK repeated the call, and its holder asked only once. */
 const REPEATED: Column<Call> = { head: 'Repeated by the SDK', figure: true, cell: (call) => repeatsOf(call) };
+
+/** The number of repetitions is next to the time, where a narrow window shows it. */
+const SIMILAR_COLUMNS: readonly Column<Call>[] = [...CALL_COLUMNS.toSpliced(1, 0, REPEATED), ENDED];
 
 const repeatsOf = ({ retry_count: repeats }: Pick<Call, 'retry_count'>): string =>
   repeats === null ? 'not stated' : count(repeats);
