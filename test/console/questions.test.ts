@@ -253,7 +253,7 @@ describe.skipIf(!hasChromium)('with the sample of `pnpm start`', () => {
     await leave(ui);
   });
 
-  /** What the sample lacks: an endpoint that does not answer, an alert, and two equal calls. */
+  /** Adds to the sample an endpoint that does not answer, an alert, and two equal calls. */
   const addRest = async (): Promise<Ids> => {
     const { id: webhook } = await api.createWebhook({ url: 'http://127.0.0.1:9/services/events/production' });
     await api.testWebhook({ id: webhook });

@@ -30,7 +30,6 @@ export function Alerts() {
           caption="Alerts"
           keyOf={({ id }) => id}
           columns={ALERTS}
-          isDense
         />
       )}
     </Page>
