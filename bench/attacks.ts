@@ -18,7 +18,7 @@ import { ATTACKS, type Attack } from '@presign/test/harness/attack-bodies.ts';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { built, listening, run } from './processes.ts';
+import { built, knownTo, listening, run } from './processes.ts';
 
 const SECONDS = Number(process.env.SECONDS ?? 10);
 const CALLS_PER_SECOND = 50;
@@ -141,7 +141,9 @@ async function startGateway(): Promise<Gateway> {
     HOLD_LEASE_SECONDS: String(LEASE_SECONDS),
     LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
   };
-  const pid = run(process.execPath, gatewayApp.args, env, { log: openSync(join(dir, `${port}.log`), 'a') });
+  const pid = run(process.execPath, knownTo(process.execPath, gatewayApp.args), env, {
+    log: openSync(join(dir, `${port}.log`), 'a'),
+  });
   await listening(port);
   return { port, pid };
 }

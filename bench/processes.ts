@@ -49,6 +49,13 @@ export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<
   };
 }
 
+/** The arguments of a container's Node for another one, which may lack some flags of V8. */
+export function knownTo(node: string, args: readonly string[]): string[] {
+  const flags = execFileSync(node, ['--v8-options'], { encoding: 'utf8' });
+  const isKnown = (arg: string) => flags.includes(` ${(arg.split('=')[0] ?? '').replace('--no-', '--')} `);
+  return args.filter((arg) => !arg.startsWith('--') || isKnown(arg));
+}
+
 /** How a program runs: on which cores (a list of taskset), as which user, and where its log goes. */
 export type Running = Pick<SpawnOptions, 'uid' | 'gid' | 'cwd'> & {
   readonly cores?: string | undefined;

@@ -10,7 +10,7 @@ import { PARTITIONS } from '@presign/schema';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { newKeys } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { built, listening, type Running, run, temporaryFolder } from '../processes.ts';
+import { built, knownTo, listening, type Running, run, temporaryFolder } from '../processes.ts';
 
 /** Everything behind the gateways and their peers. */
 export type Services = {
@@ -100,7 +100,12 @@ export async function startServices(node: string, nodes = 0): Promise<Services> 
     const port = await freePort();
     const { args, env } = apps[app];
     const ports = { ISSUER_PORT: String(port), GATEWAY_PORT: String(port) };
-    const pid = run(node, args, { ...env, ...shared, ...own[app], ...ports, ...more }, asSubject);
+    const pid = run(
+      node,
+      knownTo(node, args),
+      { ...env, ...shared, ...own[app], ...ports, ...more },
+      asSubject,
+    );
     await listening(port);
     const origin = `http://127.0.0.1:${port}`;
     await isReady(origin);
