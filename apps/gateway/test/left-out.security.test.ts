@@ -3,9 +3,8 @@ import type { JsonObject } from '@presign/schema';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
-import { MODEST, readLight, scanBody } from '../src/llm/body.ts';
-import { type Asked, planCall } from '../src/llm/plan.ts';
-import { planRead, scanToPlan } from '../src/llm/plan-read.ts';
+import { MODEST, scanBody } from '../src/llm/body.ts';
+import { planLight, planRead, scanToPlan } from '../src/llm/plan-read.ts';
 import { textOf } from './text-of.ts';
 
 /** `pnpm test` and `pnpm test:all`. fast-check prints the seed and the path of a failure. */
@@ -164,7 +163,7 @@ describe.each(ENDPOINTS)('%s %s', (id, path, model) => {
         const scan = scanToPlan(raw, 'must', asked, MODEST);
         const whole = planRead(raw, 'must', asked, scanBody(raw, 'must', rules.names, MODEST));
         expect(shown(planRead(raw, 'must', asked, scan))).toEqual(shown(whole));
-        if (isPlannedLight(raw, scan, asked)) light++;
+        if (planLight(raw, asked, scan) !== undefined) light++;
       }),
       { numRuns: RUNS },
     );
@@ -192,19 +191,6 @@ describe.each(ENDPOINTS)('%s %s', (id, path, model) => {
 
 const LIMITED = { costLimited: true, tokenLimited: false };
 
-function isPlannedLight(
-  raw: Buffer,
-  scan: ReturnType<typeof scanToPlan>,
-  asked: Omit<Asked, 'content'>,
-): boolean {
-  const content = readLight(raw, scan);
-  try {
-    return content !== undefined && 'plan' in planCall({ ...asked, content });
-  } catch {
-    return false;
-  }
-}
-
 describe('a body is read whole', () => {
   const path = '/v1/chat/completions';
   const provider = providers.get('openai');
@@ -223,8 +209,8 @@ describe('a body is read whole', () => {
     const rules = compileRules({ config: { messages: [] } }, dialectOf(provider, path));
     const replaced = { ...asked, rules, limited: { costLimited: false, tokenLimited: false } };
     const scan = scanToPlan(raw, 'must', replaced, MODEST);
-    expect(isPlannedLight(raw, scan, asked)).toBe(true);
-    expect(isPlannedLight(raw, scan, replaced)).toBe(false);
+    expect(planLight(raw, asked, scan) !== undefined).toBe(true);
+    expect(planLight(raw, replaced, scan) !== undefined).toBe(false);
     expect(shown(planRead(raw, 'must', replaced, scan))).toMatchObject({
       sent: '{"model":"gpt-4o-mini","messages":[]}',
     });

@@ -147,8 +147,8 @@ export type DialectSpend = Metering & {
 
 type Metering = {
   /**
-   * Texts of a body of which a bound reads no more than their length. A long one may be left out (`LeftOut`). Any other use of it throws,
-   * or finds no text, so the call is not bounded without it. Absent: every text is read.
+   * Texts of a body of which a bound reads no more than their length. A long one may be left out (`LeftOut`), and a rule that asks for a
+   * text finds none there. Absent: every text is read.
    */
   readonly unreadTexts?: TextPlaces;
   /** The fields without which no call is served and none has a bound. Absent: a call without any has one. */

@@ -11,7 +11,7 @@ export type ReadString = {
   readonly isValid: boolean;
 };
 
-/** Index of the quote that ends a short string without an escape. Undefined: the string is another one. */
+/** Index of the quote that ends a short string without an escape. Undefined: it is longer, or has an escape. */
 export function endOfShort(json: Uint8Array, start: number): number | undefined {
   const near = Math.min(json.length, start + NEAR);
   for (let at = start + 1; at < near; at++) {
@@ -57,7 +57,10 @@ function nextMark(json: Uint8Array, view: DataView, from: number): number {
   return at;
 }
 
-/** Whether one of four bytes is a mark: a byte below n is one that borrows from its highest bit when n is taken from it. */
+/**
+ * Whether one of four bytes is a mark: a byte below n is one that borrows from its highest bit when n is taken from it ("hasless" in Bit
+ * Twiddling Hacks).
+ */
 function hasMark(four: number): boolean {
   const quote = four ^ 0x22222222;
   const backslash = four ^ 0x5c5c5c5c;

@@ -151,7 +151,7 @@ class Scanner<P> {
     return read.end;
   }
 
-  /** Index of the quote that ends a long string without an escape, such as an image. Undefined: the string may be another one. */
+  /** Index of the quote that ends a long string without an escape, such as an image. Undefined: it may have one. */
   #endOfPlain(start: number): number | undefined {
     if (this.#backslash < start) {
       const at = this.#json.indexOf(BACKSLASH, start);

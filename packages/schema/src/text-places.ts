@@ -25,7 +25,7 @@ export type LongText = {
   /** Where it begins and ends, without its quotes. */
   readonly start: number;
   readonly end: number;
-  /** Its length without the backslashes of its escapes. An ASCII text has so many characters. */
+  /** Its bytes, with each escape as one. An ASCII text has so many characters. */
   readonly length: number;
 };
 

@@ -112,6 +112,7 @@ export function forward(
     });
     hosts.tries(host);
     const headersTimeout = bounds.headersMs;
+    // A stream may be silent for long. A timer of `Passing` bounds the whole call.
     dispatcher.dispatch({ origin, path, method, headers, body, headersTimeout, bodyTimeout: 0 }, passing);
   });
 }

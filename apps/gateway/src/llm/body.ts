@@ -107,13 +107,7 @@ export const MULTIPART: Refusal = {
  * @param names whose other spellings are refused in a `must` body
  * @param texts that a `must` body may be read without
  */
-export const scanBody = (
-  raw: Buffer,
-  need: Need,
-  names: NameTree,
-  most: Modesty,
-  texts: TextPlaces | undefined = undefined,
-) => {
+export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty, texts?: TextPlaces) => {
   const isMust = need === 'must';
   return scanJson(raw, most, namesJudge(isMust ? names : undefined), isMust ? texts : undefined);
 };

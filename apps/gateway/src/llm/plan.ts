@@ -125,6 +125,7 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
   const { usageBody, streams, echoes, dropsUsageEvent } = askingForUsage(spend, body, target);
+  checkLeftOut(content, usageBody);
   const isChanged = configures || dropsUsageEvent;
   const bodyFor = once(() => (isChanged ? writerOf(content).bytesOf(usageBody) : content.raw));
   return {
