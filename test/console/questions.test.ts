@@ -34,11 +34,11 @@ const TABLES: readonly (readonly [(ids: Ids) => string, Tables])[] = [
       'Limits that hold money or are near their end': [],
     },
   ],
-  [() => 'customers', { 'This month by customer': [] }],
   [
     () => 'customers/grace',
     { 'Last refusals': [], 'Shared budgets': BUDGET, 'URLs of this customer': [], Statement: [] },
   ],
+  [() => 'customers', { 'This month by customer': [] }],
   [() => 'requests', { Requests: [] }],
   [({ call }) => `requests/${call}`, { 'Price of this call': [], 'Similar calls': [] }],
   [() => 'explore?by=external_user&then=model', { Usage: [] }],

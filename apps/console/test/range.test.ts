@@ -93,6 +93,10 @@ test.each([
   expect(wallOf(instantOf(wall, name), name)).toBe(shownAs);
 });
 
+test('a year that is being typed has a time', () => {
+  expect(instantOf('0020-03-29T02:30', 'Europe/Berlin')).toBe(Date.parse('0020-03-29T02:30Z'));
+});
+
 test.each([
   ['2026-03', 'Europe/Berlin', 31, 31 * 24 - 1],
   ['2026-10', 'Europe/Berlin', 31, 31 * 24 + 1],

@@ -148,6 +148,8 @@ export function wallOf(ms: number, zone: string): string {
  */
 export function instantOf(wall: string, zone: string): number {
   const asUtc = Date.parse(`${wall}Z`);
+  // `wallOf` writes an earlier year with fewer digits.
+  if (wall < '1000') return asUtc;
   const offset = (at: number) => Date.parse(`${wallOf(at, zone)}Z`) - Math.floor(at / 60_000) * 60_000;
   const [first, later] = [asUtc - offset(asUtc - DAY_MS), asUtc - offset(asUtc + DAY_MS)];
   const isShown = (at: number) => wallOf(at, zone) === wall.slice(0, 16);

@@ -52,6 +52,8 @@ export function RangePicker() {
       : go({ time, from: undefined, to: undefined });
   const set = (name: 'from' | 'to') => (event: { currentTarget: HTMLInputElement }) => {
     const { currentTarget: field } = event;
+    // A year is typed digit by digit.
+    if (field.value !== '' && field.value < '1000') return;
     const at = field.value === '' ? undefined : new Date(instantOf(field.value, zone)).toISOString();
     // The clock may skip a typed time, and a second time changes no address.
     if (at !== undefined) field.value = fieldTime(at, zone) ?? '';
