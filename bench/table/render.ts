@@ -95,15 +95,12 @@ const LINES: readonly Line[] = [
   { what: '`start`: idle RSS, MB', id: 'start', figure: 'idleRssMb' },
 ];
 
-/** What the page leaves out: it matters only to a comparison of two commits. */
-const NOT_SHOWN: readonly RowId[] = ['rotate', 'start'];
-
 /** The table of the gateway itself, next to nginx + Lua where that does the same work: the ratio is that of the newest Node measured. */
 function ownTable({ rows }: Results): string {
   const own = ownNames({ rows });
   const body = LINES.flatMap(({ what, id, figure }) => {
     const subjects = rows[id]?.subjects;
-    if (!subjects || NOT_SHOWN.includes(id)) return [];
+    if (!subjects) return [];
     const spreads = own.map((name) => spreadOf(subjects[name]?.[figure]));
     const peer = spreadOf(subjects[METERED]?.[figure]);
     const newest = spreads.findLast((each) => each);
