@@ -33,6 +33,8 @@ export const hasPostgres = POSTGRES_BIN !== undefined;
 type Made = {
   /** A folder for its data, such as that of a small disk. */
   readonly parent?: string | undefined;
+  /** Its write-ahead log is in another folder: without room for the log, Postgres does not refuse writes, but ends. */
+  readonly logElsewhere?: boolean;
   /** The server that it is a standby of. */
   readonly primary?: PostgresServer;
   readonly env?: Readonly<Record<string, string>>;
@@ -41,6 +43,7 @@ type Made = {
 /** Makes a server in a folder of its own, and starts it. */
 export async function makePostgres({
   parent = tmpdir(),
+  logElsewhere = false,
   primary,
   env = {},
 }: Made = {}): Promise<PostgresServer> {
@@ -49,6 +52,8 @@ export async function makePostgres({
   const folder = mkdtempSync(join(parent, 'presign-postgres-'));
   if (user) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
+  const log = logElsewhere ? mkdtempSync(join(tmpdir(), 'presign-postgres-log-')) : undefined;
+  if (log && user) chownSync(log, user.uid, user.gid);
   const quiet = { ...user, cwd: folder, stdio: 'ignore' as const };
   if (primary) {
     execFileSync(
@@ -59,7 +64,8 @@ export async function makePostgres({
   } else {
     // Small segments of the log, so that a small disk has room for some.
     const as = ['-A', 'trust', '-U', 'postgres', '--no-sync', '--wal-segsize=1'];
-    execFileSync(join(bin, 'initdb'), ['-D', data, ...as], quiet);
+    const logAt = log === undefined ? [] : [`--waldir=${log}`];
+    execFileSync(join(bin, 'initdb'), ['-D', data, ...as, ...logAt], quiet);
   }
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
@@ -80,6 +86,7 @@ export async function makePostgres({
   const remove = async () => {
     await stop('SIGQUIT');
     await removeFolder(folder);
+    if (log) await removeFolder(log);
   };
   const demote = () => writeFileSync(join(data, 'standby.signal'), '');
   await start();

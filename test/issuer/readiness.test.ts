@@ -11,9 +11,9 @@ afterEach(async () => {
   for (const each of undo.splice(0).reverse()) await each();
 });
 
-/** A stack on a Postgres of its own, perhaps on a small disk. */
+/** A stack on a Postgres of its own, perhaps with its tables on a small disk. */
 async function startOn(parent?: string) {
-  const server = await makePostgres(parent === undefined ? {} : { parent });
+  const server = await makePostgres(parent === undefined ? {} : { parent, logElsewhere: true });
   undo.push(() => server.remove());
   const former = process.env.TEST_DATABASE_URL;
   process.env.TEST_DATABASE_URL = server.url;
