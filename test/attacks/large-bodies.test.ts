@@ -80,7 +80,7 @@ test('calls of another URL are answered while a body of 100,000 messages is plan
   const { url: attacker } = await issue();
   const { url: bystander } = await issue();
   // The workers have started, so that only the planning counts.
-  expect(await send(attacker, chat('x'.repeat(2_000_000)))).toBe(200);
+  expect(await send(attacker, chat('x'.repeat(2_200_000)))).toBe(200);
   let isPlanned = false;
   const messages = Array.from({ length: 100_000 }, () => ({ role: 'user', content: '' }));
   const planning = send(attacker, chat('', { messages })).finally(() => {

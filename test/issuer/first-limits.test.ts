@@ -121,7 +121,7 @@ const WRITTEN = chat('hello');
 const BODIES: readonly (readonly [string, Body, boolean])[] = [
   ['a form', SPOKEN, false],
   ['a call of a model without a price', WRITTEN, false],
-  ['a large call of a model without a price', chat('hello '.repeat(200_000)), true],
+  ['a large call of a model without a price', chat('hello '.repeat(400_000)), true],
 ];
 
 async function outcomeOf(url: string, gateway: number, { path, type, text }: Body): Promise<string> {

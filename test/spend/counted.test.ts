@@ -88,7 +88,7 @@ describe('a prompt whose bytes cost more than the limit, and whose tokens cost l
   test('passes when it is planned in a worker, with a config', async () => {
     const large = `${PROMPT} `.repeat(3);
     const url = await issue({ cost_limit: 35_000, config: { max_tokens: 400, temperature: 0 } });
-    // White space costs nothing, and a worker plans bodies of more than a megabyte.
+    // White space costs nothing, and a worker plans a body with a megabyte of it.
     const call =
       JSON.stringify(body({ messages: [{ role: 'user', content: large }] })) + ' '.repeat(1_100_000);
     expect((await post(url, call)).status).toBe(200);

@@ -141,6 +141,7 @@ const limits = fc.constantFrom(
 
 /** A plan as data, with the bytes that it sends, or the refusal. */
 function shown(planned: ReturnType<typeof planRead>) {
+  if (!planned) throw new Error('it is not read');
   if ('refusal' in planned) return planned;
   const { bodyFor, spend, answeredBy: _, ...data } = planned.plan;
   return { ...data, isMetered: spend !== undefined, sent: textOf(bodyFor(data.askedTokens)) };

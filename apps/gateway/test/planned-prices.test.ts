@@ -53,7 +53,7 @@ const policy = {
 };
 const body = JSON.stringify({
   model: 'm',
-  messages: [{ role: 'user', content: 'x'.repeat(2_000_000) }],
+  messages: [{ role: 'user', content: 'x'.repeat(2_200_000) }],
   max_tokens: 100,
 });
 

@@ -1,10 +1,11 @@
-import { scanJson } from '@presign/schema';
+import { scanJson, textPlaces } from '@presign/schema';
 import { expect, test } from 'vitest';
 import {
   checkQuota,
   type QuotaOwner,
   type ReadQuota,
   readQuota,
+  takeAgain,
   takeRefused,
   takeWork,
 } from '../src/share/read-quota.ts';
@@ -54,8 +55,10 @@ test.each<[string, Buffer, boolean]>([
   ['80 KB beyond ASCII', Buffer.from(JSON.stringify({ input: 'é'.repeat(40_000) })), true],
   ['200 KB beyond ASCII', Buffer.from(JSON.stringify({ input: 'é'.repeat(100_000) })), false],
   ['200 KB of which little is', Buffer.from(JSON.stringify({ input: `é${'x'.repeat(200_000)}` })), true],
-  ['more than 1 MiB', Buffer.alloc(1024 * 1024 + 1), false],
-  ['more than 10,000 parts', Buffer.from(`[${'{},'.repeat(5_000)}{}]`), false],
+  ['more than 2 MiB', Buffer.alloc(2 * 1024 * 1024 + 1), false],
+  ['about 1 MiB', Buffer.alloc(1_040_000), false],
+  ['about 25,000 parts', Buffer.from(`[${'{},'.repeat(12_500)}{}]`), false],
+  ['20,000 parts', Buffer.from(`[${'{},'.repeat(9_999)}{}]`), true],
   ['200 levels and more', Buffer.from('['.repeat(201)), false],
 ])('%s is read at once: %s', (_what, body, isLittle) => {
   expect(
@@ -65,6 +68,40 @@ test.each<[string, Buffer, boolean]>([
       body,
     ),
   ).toBe(isLittle);
+});
+
+const TEXTS = textPlaces(['input[]'], { onlyAscii: false });
+const takeTexts = (body: object) => {
+  const bytes = Buffer.from(JSON.stringify(body));
+  const scan = takeWork(
+    readQuota(() => 0),
+    grant,
+    bytes,
+    (most) => scanJson(bytes, most, undefined, TEXTS),
+  );
+  return { bytes, scan };
+};
+
+test.each<[string, object, boolean]>([
+  ['1.5 MB of long texts', { input: Array(1_500).fill('x'.repeat(1_000)) }, true],
+  ['1.5 MB of long texts beyond ASCII', { input: Array(1_500).fill('é'.repeat(500)) }, true],
+  ['1.5 MB of short texts', { input: Array(3_750).fill('x'.repeat(400)) }, false],
+  ['1.5 MB of texts elsewhere', { other: Array(1_500).fill('x'.repeat(1_000)) }, false],
+  ['80 KB beyond ASCII after a long text', { input: ['é'.repeat(400_000)], other: 'é'.repeat(40_000) }, true],
+  ['200 KB beyond ASCII after a long text', { input: ['x'.repeat(99)], other: 'é'.repeat(100_000) }, false],
+])('%s are read at once without those long texts: %s', (_what, body, isLittle) => {
+  expect(takeTexts(body).scan !== undefined).toBe(isLittle);
+});
+
+test('a body is read again on the event loop, with its long texts, if that takes little too', () => {
+  const quota = readQuota(() => 0);
+  for (const [texts, isLittle] of [
+    [900, true],
+    [1_500, false],
+  ] as const) {
+    const { bytes, scan } = takeTexts({ input: Array(texts).fill('x'.repeat(1_000)) });
+    expect(scan && takeAgain(quota, grant, bytes, scan)).toBe(isLittle);
+  }
 });
 
 test('many chunks weigh more than their bytes', () => {

@@ -61,8 +61,8 @@ export async function planBody(
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };
   }
   const scan = takeWork(readQuota, grant, raw, (most) => scanToPlan(raw, need, asked, most));
-  if (scan) {
-    const planned = planRead(raw, need, asked, scan, () => takeAgain(readQuota, grant, raw, scan));
+  const planned = scan && planRead(raw, need, asked, scan, () => takeAgain(readQuota, grant, raw, scan));
+  if (planned) {
     if ('refusal' in planned) return planned;
     // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));

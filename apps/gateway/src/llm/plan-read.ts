@@ -24,18 +24,19 @@ export const scanToPlan = (
 /**
  * Parses a body that was scanned, and plans its call. A plan that needs no long text is made without them. If there is none, the body is
  * read whole: only then is a call refused.
- * @param readsAgain called before a body with long texts is read whole
+ * @param mayReadAgain asked before a body with long texts is read whole
+ * @returns undefined if it may not
  */
 export function planRead(
   raw: Buffer,
   need: Need,
   asked: AskedOfBytes,
   scan: ReturnType<typeof scanBody>,
-  readsAgain: () => void = () => {},
-): { plan: Plan } | Unplannable {
+  mayReadAgain: () => boolean = () => true,
+): { plan: Plan } | Unplannable | undefined {
   const light = planLight(raw, asked, scan);
   if (light) return light;
-  if (!('excess' in scan) && scan.texts.length > 0) readsAgain();
+  if (!('excess' in scan) && scan.texts.length > 0 && !mayReadAgain()) return undefined;
   return planWhole(raw, need, asked, scan);
 }
 
