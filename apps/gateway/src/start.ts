@@ -23,6 +23,7 @@ import { sendRefused } from './limits/refused-calls.ts';
 import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { boundWaiting } from './limits/waiting.ts';
+import { CountMemory } from './llm/count-memory.ts';
 import { createDisproved } from './llm/disproved.ts';
 import { createListeners } from './mcp/open/listeners.ts';
 import { OpenRequests } from './mcp/open/open-requests.ts';
@@ -74,6 +75,7 @@ type OwnDeps =
       | 'bodyWorkers'
       | 'readQuota'
       | 'uncounted'
+      | 'counts'
       | 'disproved'
       | 'doubts'
       | 'waiting'
@@ -213,6 +215,7 @@ const processMemory = (
 ) => ({
   sockets: createOpenSockets({ ...SOCKET_BOUNDS, ...socketBounds }),
   uncounted: new Set<string>(),
+  counts: new CountMemory(),
   disproved: createDisproved(),
   waiting: boundWaiting(settleDropped),
   hosts: createHosts(),

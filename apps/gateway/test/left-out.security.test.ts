@@ -200,12 +200,6 @@ describe('a body is read whole', () => {
   const raw = Buffer.from(`{"model":"gpt-4o-mini","messages":[${LONG}]}`);
   const asked = { grant, target: { path, query: '' }, rules: NO_RULES, limited: LIMITED, at: AT };
 
-  test('when its tokens are counted', () => {
-    const counted = { ...asked, counterOf: () => () => 1 };
-    expect(scanToPlan(raw, 'must', asked, MODEST)).toMatchObject({ texts: [{ length: WORDS.length }] });
-    expect(scanToPlan(raw, 'must', counted, MODEST)).toMatchObject({ texts: [] });
-  });
-
   test('when a config replaces a member that has long texts', () => {
     const rules = compileRules({ config: { messages: [] } }, dialectOf(provider, path));
     const replaced = { ...asked, rules, limited: { costLimited: false, tokenLimited: false } };

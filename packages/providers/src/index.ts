@@ -30,6 +30,7 @@ export { loadProviders, ProvidersFileError, readProvidersFile } from './knowledg
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
+export { savedTokens } from './openai/input.ts';
 export {
   configuredSession,
   type GovernedSession,
@@ -83,6 +84,7 @@ export type {
   CountTokens,
   ModelFacts,
   RequestFacts,
+  SavedTokens,
   Spend,
   StreamReader,
   Unbounded,

@@ -1,4 +1,4 @@
-import type { TextPlaces } from '@presign/schema';
+import type { LeftOut, TextPlaces } from '@presign/schema';
 import type { ModelPrice } from './facts/rates.ts';
 import type { JsonObject } from './json.ts';
 import type { Reported, Statement } from './usage/record.ts';
@@ -12,6 +12,9 @@ export type Usage = Readonly<Record<string, number>>;
 
 /** The most tokens of a text, whatever stands before and after it. */
 export type CountTokens = (text: string) => number;
+
+/** How far the most tokens of a text are below one for each byte of its JSON. */
+export type SavedTokens = (text: string | LeftOut) => number;
 
 /** The facts about a model that a bound needs. A fact that is not known is undefined. */
 export type ModelFacts = {
@@ -73,7 +76,7 @@ export type CallFacts = {
   readonly bytes: number;
   readonly facts: ModelFacts;
   /** Counts plain text in the encoding of the model. Absent: each of its bytes is a token. */
-  readonly count?: CountTokens | undefined;
+  readonly saved?: SavedTokens | undefined;
 };
 
 /** Headers by their names in lower case, as Node has them. */

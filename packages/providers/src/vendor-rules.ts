@@ -161,8 +161,8 @@ function boundUnder(
     return { unbounded: REFUSED_MODEL };
   const added = addedInput(rules, model ?? '', call);
   if (added === undefined) return { unbounded: WINDOW_UNKNOWN };
-  const { path, bytes, facts, count } = call;
-  const judged = boundBeyond(rules.places, boundBody, body, { path, bytes: bytes + added, facts, count });
+  const { path, bytes, facts, saved } = call;
+  const judged = boundBeyond(rules.places, boundBody, body, { path, bytes: bytes + added, facts, saved });
   if ('unbounded' in judged) return judged;
   const { inputTokens, output } = judged.bound;
   if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };

@@ -34,7 +34,7 @@ export * from './figures.ts';
 export * from './json.ts';
 export * from './limit-kinds.ts';
 export * from './rate-limits.ts';
-export { type LeftOut, readWithout } from './read-without.ts';
+export { indexLeftOut, type LeftOut, lengthLeftOut, readWithout } from './read-without.ts';
 export * from './scan.ts';
 export * from './scan-json.ts';
 export { type LongText, type TextPlaces, textPlaces } from './text-places.ts';

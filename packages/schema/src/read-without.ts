@@ -3,10 +3,17 @@ import { readJson } from './json.ts';
 import type { LongText } from './text-places.ts';
 
 /**
- * A long text that was not read: its length (`LongText`). JSON has no value of this type, so that no reader takes it for a text unless
- * it asks for it, and `JSON.stringify` throws.
+ * A long text that was not read: its length, and its index among the texts of its scan (`LongText`). JSON has no value of this type, so
+ * that no reader takes it for a text unless it asks for it, and `JSON.stringify` throws.
  */
 export type LeftOut = bigint;
+
+/** A body has fewer than 2^21 long texts, so both fit in a number that is exact. */
+const LENGTHS = 2 ** 32;
+
+export const lengthLeftOut = (text: LeftOut): number => Number(text) % LENGTHS;
+
+export const indexLeftOut = (text: LeftOut): number => Math.floor(Number(text) / LENGTHS);
 
 /**
  * Reads strict UTF-8 and JSON without its long texts, so that neither decoding nor parsing them takes time or memory. The JSON is valid if
@@ -21,9 +28,9 @@ export function readWithout(
   if (!isUtf8(bytes)) return undefined;
   const read = readJson(around(bytes, texts));
   if (!read) return undefined;
-  for (const { path, length } of texts) {
+  for (const [index, { path, length }] of texts.entries()) {
     const holder = path.slice(0, -1).reduce<unknown>((at, step) => (at as Held)[step], read.value) as Held;
-    holder[path.at(-1) as string] = BigInt(length) satisfies LeftOut;
+    holder[path.at(-1) as string] = BigInt(index * LENGTHS + length) satisfies LeftOut;
   }
   return read;
 }

@@ -1,7 +1,6 @@
 import { fixedHold, type Hold } from '@presign/limits';
 import {
   type Bound,
-  type CountTokens,
   coverageOf,
   type Encoding,
   encodingOf,
@@ -14,6 +13,7 @@ import {
   type Provider,
   pricedBound,
   priceUnknown,
+  type SavedTokens,
   type Spend,
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
@@ -52,14 +52,14 @@ type BoundCall = {
   readonly sizeOf: (body: JsonObject) => number;
 };
 
-/** The limits of a call. `counterOf` counts plain text. If it is absent, each byte counts as a token. */
+/** The limits of a call. `savedOf` counts plain text. If it is absent, each byte counts as a token. */
 type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'> & {
   readonly at: PricesAt;
-  readonly counterOf?: CounterOf | undefined;
+  readonly savedOf?: SavedOf | undefined;
 };
 
 /** The counter of an encoding. */
-export type CounterOf = (encoding: Encoding) => CountTokens;
+export type SavedOf = (encoding: Encoding) => SavedTokens;
 
 /**
  * A call that cannot be planned. `model` is the model that it names, if that has a price. `unbounded` names the field, kind, beta or model for
@@ -106,9 +106,9 @@ export function worstCase(
   if (unreported) return refusePriced(unreported);
   const standard = spend.atStandardPrice?.(body) ?? body;
   const bytes = sizeOf(standard);
-  const encoding = limited.counterOf && encodingOf(provider, model);
-  const count = encoding && limited.counterOf?.(encoding);
-  const judged = spend.bound(standard, { path, bytes, facts, count });
+  const encoding = limited.savedOf && encodingOf(provider, model);
+  const saved = encoding && limited.savedOf?.(encoding);
+  const judged = spend.bound(standard, { path, bytes, facts, saved });
   if ('unbounded' in judged) return refusePriced(judged.unbounded);
   const { bound } = judged;
   const output = wholeOutput(bound, facts);

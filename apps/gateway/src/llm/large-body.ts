@@ -1,5 +1,5 @@
 import type { Hold } from '@presign/limits';
-import type { Prices, Provider } from '@presign/providers';
+import type { Encoding, Prices, Provider } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { QuotaOwner } from '../share/read-quota.ts';
 import type { Need } from './body.ts';
@@ -24,7 +24,15 @@ export type LargeBodies = {
    * @returns undefined if they cannot be counted with this plan, or too many bodies are waiting
    */
   readonly count: (grant: QuotaOwner, work: PlanWork, plan: PlannedWith) => Promise<CountReply | undefined>;
+  /**
+   * Counts texts. Their bytes are moved to the worker.
+   * @returns how much counting saves for each (`SavedTokens`). Undefined if too many bodies are waiting
+   */
+  readonly countTexts: (grant: QuotaOwner, work: TextsWork) => Promise<readonly number[] | undefined>;
 };
+
+/** Texts to count: a JSON list of strings. */
+export type TextsWork = { readonly bytes: Uint8Array; readonly encoding: Encoding };
 
 /** A call uses one price list and one version of the knowledge from its hold to its settle. */
 export type PlannedWith = { readonly prices: Prices; readonly provider: Provider };

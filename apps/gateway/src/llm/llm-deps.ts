@@ -4,6 +4,7 @@ import type { LlmGrant } from '../grant/verify.ts';
 import type { AccessTokens } from '../mcp/auth/authorize.ts';
 import type { OpenSockets } from '../share/open-sockets.ts';
 import type { Waits } from '../share/waits.ts';
+import type { CountMemory } from './count-memory.ts';
 import type { Disproved } from './disproved.ts';
 import type { LargeBodies } from './large-body.ts';
 
@@ -14,6 +15,8 @@ export type LlmParts = {
   readonly bodyWorkers: LargeBodies;
   /** Models, as `provider model`, that have reported more input than the gateway counted. Their calls are held by bytes. */
   readonly uncounted: Set<string>;
+  /** How much counting saves for texts that this process has counted. */
+  readonly counts: CountMemory;
   readonly disproved: Disproved;
   readonly waits: Waits;
   readonly sockets: OpenSockets;

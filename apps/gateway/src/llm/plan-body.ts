@@ -5,6 +5,7 @@ import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeAgain, takeWork } from '../share/read-quota.ts';
 import type { Arrived, Need } from './body.ts';
+import type { CountedHere } from './count-here.ts';
 import { refusedBeta, type Unplannable } from './hold.ts';
 import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
 import type { LlmDeps } from './llm-deps.ts';
@@ -32,6 +33,8 @@ export type Counting = {
   readonly plan: PlannedWith;
   /** Makes the copy. */
   readonly work: () => PlanWork;
+  /** Undefined: a worker reads it. */
+  readonly here: CountedHere | undefined;
 };
 
 /**
@@ -67,7 +70,14 @@ export async function planBody(
     // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));
     const plannedWith = { prices: at.prices, provider: grant.provider };
-    return { ...planned, counting: { bytes: raw.length, plan: plannedWith, work } };
+    const here: CountedHere | undefined =
+      'excess' in scan || scan.parts > COUNTED_PARTS
+        ? undefined
+        : {
+            ...{ raw, texts: scan.texts, accountId: policy.accountId },
+            again: (savedOf) => planRead(raw, need, { ...asked, savedOf }, scan),
+          };
+    return { ...planned, counting: { bytes: raw.length, plan: plannedWith, work, here } };
   }
   const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)), grant.provider);
   if ('refusal' in reply) return reply;
@@ -76,8 +86,14 @@ export async function planBody(
   // The planned body obeys the rules already.
   const work = () => workOf(call, joined(parts, bytes), undefined);
   const plannedWith = { prices: reply.prices, provider: reply.provider };
-  return { plan: planOf(reply.plan, call, plannedWith), counting: { bytes, plan: plannedWith, work } };
+  return {
+    plan: planOf(reply.plan, call, plannedWith),
+    counting: { bytes, plan: plannedWith, work, here: undefined },
+  };
 }
+
+/** So many parts have about a thousand texts, which take 3 ms to look up. */
+const COUNTED_PARTS = 8 * 1024;
 
 /** Betas in the headers of a call. Those in its body are planned with it. */
 function betaRefusal({ grant, target, policy, headers }: Unplanned): Unplannable | undefined {

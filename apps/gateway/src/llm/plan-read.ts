@@ -2,24 +2,14 @@ import { spendOf } from '@presign/providers';
 import type { Modesty } from '@presign/schema';
 import { type Need, readContent, readLight, scanBody } from './body.ts';
 import type { Unplannable } from './hold.ts';
-import { type Asked, type Plan, planCall } from './plan.ts';
+import type { CountReply } from './large-body.ts';
+import { type Asked, givesBack, type Plan, planCall } from './plan.ts';
 
 type AskedOfBytes = Omit<Asked, 'content'>;
 
 /** Scans the bytes of a body, and looks for texts that its plan does not need. */
-export const scanToPlan = (
-  raw: Buffer,
-  need: Need,
-  { grant, target, rules, counterOf }: AskedOfBytes,
-  most: Modesty,
-) =>
-  scanBody(
-    raw,
-    need,
-    rules.names,
-    most,
-    counterOf ? undefined : spendOf(grant.provider, target.path)?.unreadTexts,
-  );
+export const scanToPlan = (raw: Buffer, need: Need, { grant, target, rules }: AskedOfBytes, most: Modesty) =>
+  scanBody(raw, need, rules.names, most, spendOf(grant.provider, target.path)?.unreadTexts);
 
 /**
  * Parses a body that was scanned, and plans its call. A plan that needs no long text is made without them. If there is none, the body is
@@ -68,4 +58,13 @@ export function planWhole(
 ): { plan: Plan } | Unplannable {
   const read = readContent(raw, need, scan);
   return 'refusal' in read ? read : planCall({ ...asked, content: read.content });
+}
+
+/** The bound of a call that was planned by the tokens of its texts. Undefined: it was not planned. */
+export function countReply(
+  planned: { readonly plan: Plan } | Unplannable | undefined,
+): CountReply | undefined {
+  if (!planned || 'refusal' in planned || !givesBack(planned.plan)) return undefined;
+  const { hold, inputTokens, worstTokens } = planned.plan;
+  return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
 }

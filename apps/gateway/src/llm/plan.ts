@@ -24,7 +24,7 @@ import type { Body } from '../http/body.ts';
 import { type Came, compactSize, splice, withoutLists } from '../json/splice.ts';
 import type { Reservation } from '../share/body-memory.ts';
 import type { Content } from './body.ts';
-import { type CounterOf, type Unplannable, worstCase } from './hold.ts';
+import { type SavedOf, type Unplannable, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
 
 /** The highest cost of a call and the body to send, decided before it is admitted. */
@@ -93,8 +93,8 @@ export type Asked = {
   readonly limited: Limited;
   readonly content: Content;
   readonly at: PricesAt;
-  /** Counts plain text in place of its bytes. Only workers count. */
-  readonly counterOf?: CounterOf;
+  /** Counts plain text in place of its bytes. */
+  readonly savedOf?: SavedOf;
 };
 
 /** Decides what a call can cost and what its body will be. It counts nothing. */
@@ -219,14 +219,14 @@ function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
 
 /** Under a limit of money or tokens a call passes only if its maximum at the standard price is known. */
 function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan } | Unplannable {
-  const { target, at, counterOf, limited } = asked;
+  const { target, at, savedOf, limited } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
   const written = writerOf(asked.content);
   const { path, query } = target;
   const call = { spend, body: read ?? {}, path, query, sizeOf: written.sizeOf };
   const { costLimited, tokenLimited } = limited;
-  const held = worstCase(provider, call, { costLimited, tokenLimited, at, counterOf });
+  const held = worstCase(provider, call, { costLimited, tokenLimited, at, savedOf });
   if ('refusal' in held) return held;
   const { usageBody, streams, echoes, dropsUsageEvent } = askingForUsage(held.spend, held.body, target);
   const bound = held.hasOutput ? held.spend.withOutputBound : undefined;

@@ -4,6 +4,7 @@ import { microdollars } from '@presign/schema';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { type Admitted, admitCall, type Counted, type Passed } from '../limits/admit.ts';
+import { countHere } from './count-here.ts';
 import type { Charge } from './judge-end.ts';
 import type { CountReply } from './large-body.ts';
 import type { LlmDeps } from './llm-deps.ts';
@@ -25,8 +26,8 @@ export type TightCall = {
 };
 
 /**
- * Admits a call by the bytes of its body. If the remaining money or tokens do not cover the bytes, or would lower the output bound, a
- * worker counts the tokens. The call is then admitted by that count.
+ * Admits a call by the bytes of its body. If the remaining money or tokens do not cover the bytes, or would lower the output bound, its
+ * tokens are counted. The call is then admitted by that count.
  */
 export async function admitTightly(
   deps: LlmDeps,
@@ -75,19 +76,29 @@ const countedPlan = ({ hold }: Plan, { fixedMicrousd, worstTokens }: CountReply)
 const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '' }: Plan): boolean =>
   encodingOf(provider, model) !== undefined && !uncounted.has(`${provider.id} ${model}`);
 
-/** Counts a call in a worker. Undefined if counting saves nothing, or if there is no memory for the worker's copy. */
+/** Counts a call. Undefined if counting saves nothing, or cannot be done now. */
 async function countIn(
   deps: LlmDeps,
   grant: LlmGrant,
   { inputTokens }: Plan,
+  counting: Counting,
+): Promise<CountReply | undefined> {
+  const { here } = counting;
+  const count = await (here ? countHere(deps, grant, here) : countInWorker(deps, grant, counting));
+  return count && count.inputTokens < inputTokens ? count : undefined;
+}
+
+/** Undefined if there is no memory for the worker's copy. */
+async function countInWorker(
+  deps: LlmDeps,
+  grant: LlmGrant,
   { bytes, plan, work }: Counting,
 ): Promise<CountReply | undefined> {
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   try {
     if (!memory.reserve(bytes)) return undefined;
-    const count = await deps.bodyWorkers.count(grant, work(), plan);
-    return count && count.inputTokens < inputTokens ? count : undefined;
+    return await deps.bodyWorkers.count(grant, work(), plan);
   } finally {
     memory.release();
   }

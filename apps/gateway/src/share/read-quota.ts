@@ -122,6 +122,8 @@ const REFUSED_WORK = 8 * 1024;
 const UNSENT_WORK = 64 * 1024;
 
 const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
+/** The work that takes so many ms. */
+export const workOfMs = (ms: number): number => ms * 16 * 1024;
 /** How many ms of a URL's quota a piece of work takes. */
 export const msOfWork = (work: number): number => (work / URL_WORK_PER_SECOND) * 1_000;
 /** Four seconds' worth at once: a burst of a few of the largest bodies. */

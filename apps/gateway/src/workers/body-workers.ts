@@ -7,7 +7,7 @@ import { Piscina } from 'piscina';
 import type { CountReply, LargeBodies, PlannedWith, PlanReply } from '../llm/large-body.ts';
 import type { LargeMessages, Messages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
-import type { QuotaOwner, ReadQuota } from '../share/read-quota.ts';
+import { type QuotaOwner, type ReadQuota, workOfMs } from '../share/read-quota.ts';
 import { fairQueue } from '../share/turns.ts';
 import type { MessagesWork, Timed, WorkerStart } from './worker.ts';
 
@@ -54,9 +54,6 @@ export function limitHeapsByThread(): void {
  */
 const IDLE_MS = 30_000;
 
-/** The cost of a worker's millisecond for a URL's quota, if a body takes longer than its bytes suggest. */
-const WORK_PER_MS = 16 * 1024;
-
 const UNCOUNTED: Promise<Timed<undefined>> = Promise.resolve({ ms: 0, reply: undefined });
 
 /** How body workers start. */
@@ -85,7 +82,8 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     { size, paid }: { size: number; paid: number },
     task: () => Promise<Timed<T>>,
   ): Promise<T | { readonly refusal: Refusal }> => {
-    const pay = (ms: number) => quota.take(grant, Math.max(0, ms * WORK_PER_MS - paid));
+    // A body may take longer than its bytes suggest.
+    const pay = (ms: number) => quota.take(grant, Math.max(0, workOfMs(ms) - paid));
     const paying = async () => {
       const began = performance.now();
       try {
@@ -119,6 +117,12 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
         return isSame ? run<CountReply | undefined>(lists, 'count', work, work.bytes) : UNCOUNTED;
       });
       return reply && 'refusal' in reply ? undefined : reply;
+    },
+    countTexts: async (grant, work) => {
+      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, () =>
+        run<readonly number[]>(listsNow(start), 'countTexts', work, work.bytes),
+      );
+      return 'refusal' in reply ? undefined : reply;
     },
     readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>

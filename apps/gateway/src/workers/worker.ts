@@ -11,6 +11,8 @@ import {
   loadProviders,
   type Prices,
   type Provider,
+  type SavedTokens,
+  savedTokens,
   tokenCounter,
 } from '@presign/providers';
 import type { McpArguments } from '@presign/schema';
@@ -18,14 +20,14 @@ import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
 import { isInMemory, piecesOf } from '../http/body.ts';
-import { MODEST } from '../llm/body.ts';
-import type { CounterOf } from '../llm/hold.ts';
-import type { CountReply, PlanData, PlanReply, PlanWork } from '../llm/large-body.ts';
-import { givesBack, type Plan } from '../llm/plan.ts';
-import { bytesRead, planLight, planWhole, scanToPlan } from '../llm/plan-read.ts';
+import { MODEST, scanBody } from '../llm/body.ts';
+import { CountMemory, keyOfText } from '../llm/count-memory.ts';
+import type { SavedOf } from '../llm/hold.ts';
+import type { CountReply, PlanData, PlanReply, PlanWork, TextsWork } from '../llm/large-body.ts';
+import type { Plan } from '../llm/plan.ts';
+import { bytesRead, countReply, planLight, planWhole, scanToPlan } from '../llm/plan-read.ts';
 import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
-import { CountMemory } from './count-memory.ts';
 
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
@@ -71,12 +73,35 @@ function collectSoon(bytes: number): void {
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
 export function count(work: PlanWork): Timed<CountReply | undefined> {
   return timed(() => {
-    const planned = planWork(providers, prices, work, (encoding) =>
-      countsKnown.of(work.accountId, encoding, counterOf(encoding)),
-    );
-    if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
-    const { hold, inputTokens, worstTokens } = planned.plan;
-    return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
+    return countReply(planWork(providers, prices, work, (encoding) => savedIn(work.accountId, encoding)));
+  });
+}
+
+/** Counting a shorter text is faster than looking it up. */
+const SHORT_CHARS = 128;
+
+function savedIn(accountId: string, encoding: Encoding): SavedTokens {
+  const counter = counterOf(encoding);
+  return (text) => {
+    if (typeof text !== 'string') throw new Error('a text to count was left out');
+    const json = JSON.stringify(text);
+    if (text.length < SHORT_CHARS) return savedTokens(text, json, counter);
+    const key = keyOfText(accountId, encoding, json);
+    const known = countsKnown.get(key);
+    if (known !== undefined) return known;
+    const saved = savedTokens(text, json, counter);
+    countsKnown.set(key, saved);
+    return saved;
+  };
+}
+
+/** Counts texts on their own. */
+export function countTexts({ bytes, encoding }: TextsWork): Timed<readonly number[]> {
+  collectSoon(bytes.length);
+  return timed(() => {
+    const texts = JSON.parse(new TextDecoder().decode(bytes)) as string[];
+    const counter = counterOf(encoding);
+    return texts.map((text) => savedTokens(text, JSON.stringify(text), counter));
   });
 }
 
@@ -140,7 +165,7 @@ function planWork(
   providers: ReadonlyMap<string, Provider>,
   prices: Prices,
   { bytes, need, providerId, method, target, grantId, rulesText, limited, now }: PlanWork,
-  counter?: CounterOf,
+  savedOf?: SavedOf,
 ): ReturnType<typeof planWhole> {
   const provider = providers.get(providerId);
   if (!provider) return { refusal: { code: 'unknown_provider' } };
@@ -153,9 +178,10 @@ function planWork(
   const at = { prices, now };
   const asked = {
     ...{ grant: { provider, method }, target, rules, limited, at },
-    ...(counter && { counterOf: counter }),
+    ...(savedOf && { savedOf }),
   };
-  const scan = scanToPlan(raw, need, asked, MODEST);
+  // A count reads all texts.
+  const scan = savedOf ? scanBody(raw, need, rules.names, MODEST) : scanToPlan(raw, need, asked, MODEST);
   const light = planLight(raw, asked, scan);
   collectSoon(light ? bytesRead(raw, scan) : raw.length);
   return light ?? planWhole(raw, need, asked, scan);

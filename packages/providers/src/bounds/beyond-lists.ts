@@ -77,7 +77,7 @@ export function boundBeyond(
     added = withFees(added, declared, taken.length);
     const bytes = declared.effect === 'harmless' ? facts.bytes : FILLS_ANY_WINDOW;
     // The provider may write them into the prompt in another form, and a token count would cover only the rest.
-    facts = { ...facts, bytes: bytes + Math.max(0, rewrittenShare(taken).extra), count: undefined };
+    facts = { ...facts, bytes: bytes + Math.max(0, rewrittenShare(taken).extra), saved: undefined };
   }
   return { unbounded: TOO_MANY };
 }

@@ -1,4 +1,4 @@
-import type { LeftOut } from '@presign/schema';
+import { type LeftOut, lengthLeftOut } from '@presign/schema';
 import { isJsonObject, isText, type JsonObject } from '../json.ts';
 
 /**
@@ -28,4 +28,6 @@ export function plainCharacters(content: unknown): number {
 const charactersOf = ({ type, text }: JsonObject): number =>
   type === 'text' && isText(text) ? lengthOf(text) : 0;
 
-const lengthOf = (text: string | LeftOut): number => (typeof text === 'string' ? text.length : Number(text));
+/** Characters of a text. At least so many, if it was left out. */
+export const lengthOf = (text: string | LeftOut): number =>
+  typeof text === 'string' ? text.length : lengthLeftOut(text);

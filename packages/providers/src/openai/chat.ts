@@ -55,7 +55,7 @@ function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): 
   return {
     unreadTexts: textPlaces(CHAT_TEXTS, { onlyAscii: input.normalises }),
     ...chunkSpend(rules, outputBound),
-    boundBody: (body, { bytes, facts, count }) =>
+    boundBody: (body, { bytes, facts, saved }) =>
       boundText(body, facts, {
         input: () => {
           const items = Array.isArray(body.messages) ? body.messages : [];
@@ -64,7 +64,7 @@ function chatSpend(rules: OpenaiRules, fields: AllowList, outputBound: string): 
           return boundPrompts(judge(fields, body), facts, (most) =>
             inputOf(
               body,
-              { bytes, input, count, most },
+              { bytes, input, saved, most },
               { items, rewritten, tools: toolCount(body), texts: () => plainTexts(items) },
             ),
           );

@@ -1,7 +1,9 @@
+import type { LeftOut } from '@presign/schema';
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
 import { grownByNormalisingAll, grownByRewriting } from '../bounds/count-text.ts';
-import { isJsonObject, type JsonObject } from '../json.ts';
-import type { CallFacts, CountTokens, ModelFacts, Unbounded } from '../spend.ts';
+import { lengthOf } from '../bounds/least-input.ts';
+import { isJsonObject, isText, type JsonObject } from '../json.ts';
+import type { CallFacts, CountTokens, ModelFacts, SavedTokens, Unbounded } from '../spend.ts';
 import type { InputRules } from './rules.ts';
 
 /** The parts of a body whose bytes do not bound their tokens. */
@@ -12,7 +14,7 @@ export type InputParts = {
   readonly rewritten: () => readonly unknown[];
   readonly tools: number;
   /** Text that the provider gives to the model unchanged, if any of it can be counted. */
-  readonly texts?: () => readonly string[];
+  readonly texts?: () => readonly (string | LeftOut)[];
 };
 
 /**
@@ -25,7 +27,7 @@ export function inputOf(
   {
     bytes,
     input,
-    count,
+    saved,
     most,
   }: Omit<CallFacts, 'path' | 'facts'> & { readonly input: InputRules; readonly most: number },
   { items, rewritten, tools, texts }: InputParts,
@@ -34,7 +36,7 @@ export function inputOf(
   const perImage = input.imageTokens?.(body.model);
   const ofImages =
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
-  const plain = bytes - (count && texts ? savedBy(count, texts()) : 0) + ofImages;
+  const plain = bytes - (saved && texts ? savedIn(texts(), saved) : 0) + ofImages;
   // All other parts only add tokens.
   if (plain >= most) return plain;
   let grown = 0;
@@ -50,29 +52,33 @@ export function inputOf(
   );
 }
 
-/** How far the token count of texts is below one token for each byte. */
-function savedBy(count: CountTokens, texts: readonly string[]): number {
-  let saved = 0;
+function savedIn(texts: readonly (string | LeftOut)[], saved: SavedTokens): number {
+  let sum = 0;
   let left = COUNTED_MOST;
   for (const text of texts) {
-    left -= text.length;
+    left -= lengthOf(text);
     if (left < 0) break;
-    saved += Buffer.byteLength(JSON.stringify(text)) - count(text);
+    sum += saved(text);
   }
-  return saved;
+  return sum;
 }
+
+/**
+ * How far the token count of a text is below one token for each byte.
+ * @param json the text as `JSON.stringify` writes it
+ */
+export const savedTokens = (text: string, json: string, count: CountTokens): number =>
+  Buffer.byteLength(json) - count(text);
 
 /** Characters of one call that are counted. No window holds more English text. */
 const COUNTED_MOST = 4 * 1024 * 1024;
 
 /** The text of messages or items that templates lay out unchanged. Results of tools may be written as JSON again. */
-export const plainTexts = (items: readonly unknown[]): string[] =>
+export const plainTexts = (items: readonly unknown[]): (string | LeftOut)[] =>
   items.filter(isJsonObject).flatMap(({ role, content }) => {
     if (!PLAIN_ROLES.includes(role)) return [];
     const parts = Array.isArray(content) ? content.filter(isJsonObject) : [{ type: 'text', text: content }];
-    return parts.flatMap(({ type, text }) =>
-      PLAIN_PARTS.includes(type) && typeof text === 'string' ? [text] : [],
-    );
+    return parts.flatMap(({ type, text }) => (PLAIN_PARTS.includes(type) && isText(text) ? [text] : []));
   });
 
 const PLAIN_ROLES: readonly unknown[] = ['system', 'developer', 'user', 'assistant'];

@@ -3,7 +3,7 @@ import { judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
 import { ANSWERED_CALLS, FREE_ACTIONS, PREVIEW_SEARCHES } from '../facts/openai/responses.ts';
-import { isJsonObject, type JsonObject, textOf } from '../json.ts';
+import { isJsonObject, isText, type JsonObject, textOf } from '../json.ts';
 import type { Bound, DialectSpend, Usage } from '../spend.ts';
 import { hasText } from '../usage/content.ts';
 import { RESPONSES_COUNTS } from '../usage/known.ts';
@@ -57,10 +57,10 @@ function responsesSpend(
     unreadTexts: textPlaces(RESPONSE_TEXTS, { onlyAscii: rules.input.normalises }),
     model: modelIn,
     streams: (body) => body.stream === true,
-    boundBody: (body, { bytes, facts, count }) => {
+    boundBody: (body, { bytes, facts, saved }) => {
       const input = () =>
         boundPrompts(judge(fields, body), facts, (most) =>
-          inputOf(body, { bytes, input: rules.input, count, most }, partsOf(body)),
+          inputOf(body, { bytes, input: rules.input, saved, most }, partsOf(body)),
         );
       const bounded = boundText(body, facts, { input, times: 1, minimum });
       return 'unbounded' in bounded ? bounded : { bound: withTurns(bounded.bound, body, serverTools) };
@@ -86,10 +86,7 @@ function partsOf(body: JsonObject) {
     items,
     rewritten: () => [tools, text, ...items.flatMap(argumentsIn)],
     tools: tools.reduce<number>((sum, tool) => sum + 1 + inNamespace(tool), 0),
-    texts: () => [
-      ...[instructions, input].filter((value) => typeof value === 'string'),
-      ...plainTexts(items),
-    ],
+    texts: () => [...[instructions, input].filter(isText), ...plainTexts(items)],
   };
 }
 
