@@ -1,8 +1,8 @@
 import { BUNDLED_PRICES, dialectOf, loadProviders } from '@presign/providers';
-import { textPlaces } from '@presign/schema';
+import { type JsonObject, readWithout, textPlaces } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES, type RulesSource } from '../src/grant/call-rules.ts';
-import { MODEST, readLight, scanBody } from '../src/llm/body.ts';
+import { MODEST, scanBody } from '../src/llm/body.ts';
 import { type Asked, planCall } from '../src/llm/plan.ts';
 import { planLight, planRead, planWhole, scanToPlan } from '../src/llm/plan-read.ts';
 
@@ -137,8 +137,9 @@ describe('a body with long texts is refused as it is when it is read whole', () 
     const asked = { grant, target: { path: chat, query: '' }, rules: NO_RULES, limited: LIMITED, at: AT };
     const raw = Buffer.from(`{"model":"${'m'.repeat(600)}","messages":[]}`);
     const scan = scanToPlan(raw, 'must', asked, MODEST);
-    const light = readLight(raw, scan);
-    expect(light && planCall({ ...asked, content: light })).toMatchObject({
+    if ('excess' in scan) throw new Error('it has bounds');
+    const json = readWithout(raw, scan)?.value as JsonObject;
+    expect(planCall({ ...asked, content: { raw, json, scan, leftOut: scan.texts } })).toMatchObject({
       refusal: { code: 'cost_unbounded' },
     });
     expect(planRead(raw, 'must', asked, scan)).toMatchObject({ refusal: { code: 'price_unknown' } });

@@ -3,6 +3,7 @@ import type { JsonObject } from '@presign/schema';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
+import { KnownValues } from '../src/json/known-values.ts';
 import { MODEST, scanBody } from '../src/llm/body.ts';
 import { planLight, planRead, scanToPlan } from '../src/llm/plan-read.ts';
 import { textOf } from './text-of.ts';
@@ -103,6 +104,38 @@ const message = some(
 const WORDS = 'A few words that fill a body. '.repeat(600);
 const LONG = `{"role":"user","content":"${WORDS}"}`;
 const messages = fc.array(message, { maxLength: 4 }).map((all) => `[${[LONG, ...all].join(',')}]`);
+
+/** Definitions of tools as an agent repeats them, and now and then as no agent writes them. */
+const SCHEMAS = [
+  '{"type":"object","properties":{"path":{"type":"string","description":"The path of the file"}}}',
+  ` { "type" : "object",\n "maximum": 1e20, "description":"caf\\u00e9 \\ud83d\\ude00 é <b> ${'word '.repeat(200)}" }`,
+  `${'{"items":'.repeat(60)}1${'}'.repeat(60)}`,
+  '{ "type" : "object" , "title": "caf\\u00e9 \\u003cb\\u003e" }',
+  '{"type":"object","type":"string"}',
+  '{"type":"object",}',
+  '{"enum":[1E3,-0.5e-7,true,null,"e1"]}',
+];
+const SHAPES: Readonly<Record<string, (about: string, schema: string) => string>> = {
+  responses: (about, schema) =>
+    `{"type":"function","name":"f","description":${about},"parameters":${schema},"strict":false}`,
+  messages: (about, schema) => `{"name":"f","description":${about},"input_schema":${schema}}`,
+  gemini: (about, schema) =>
+    `{"functionDeclarations":[{"name":"f","description":${about},"parametersJsonSchema":${schema}}]}`,
+  chat: (about, schema) =>
+    `{"type":"function","function":{"name":"f","description":${about},"parameters":${schema}}}`,
+};
+function toolsOf(path: string) {
+  const own =
+    Object.keys(SHAPES).find((name) => path.endsWith(name)) ?? (path.includes(':') ? 'gemini' : 'chat');
+  const schema = fc.oneof({ weight: 9, arbitrary: fc.constant(SCHEMAS[0]) }, fc.constantFrom(...SCHEMAS));
+  const toolOf = SHAPES[own];
+  const about = fc.constantFrom(`"${'Reads a file. '.repeat(40)}"`, '"Writes → a file."');
+  return fc
+    .array(fc.tuple(about, schema), { minLength: 1, maxLength: 6 })
+    .map((all) => `[${all.map(([text, written]) => toolOf?.(text, written ?? '{}')).join(',')}]`)
+    .map((written) => ['tools', written] as const);
+}
+
 const TOP = ['messages', 'input', 'contents'] as const;
 const bodyOf = (model: string | undefined, path: string) =>
   some(
@@ -114,10 +147,8 @@ const bodyOf = (model: string | undefined, path: string) =>
     optional('max_tokens', fc.constantFrom('9', '90')),
     rare('system', content),
     rare('instructions', quoted),
-    rare(
-      'tools',
-      quoted.map((text) => `[{"type":"function","function":{"name":"f","description":${text}}}]`),
-    ),
+    fc.nat(3).chain((n) => (n === 0 ? fc.constant(undefined) : toolsOf(path))),
+    rare('tools', fc.constantFrom('[]', '{}', '{"a":[1,2]}', `[${'1,'.repeat(800)}1e3]`)),
     rare('stream', fc.constant('true')),
     rare('metadata', fc.constant('{"a":1e20}')),
     rare('messages', messages),
@@ -147,6 +178,13 @@ function shown(planned: ReturnType<typeof planRead>) {
   return { ...data, isMetered: spend !== undefined, sent: textOf(bodyFor(data.askedTokens)) };
 }
 
+/** All that a scan finds but the values, whether some are known or none. */
+const figures = (scan: ReturnType<typeof scanBody>) =>
+  'excess' in scan ? scan : { ...scan, values: undefined };
+
+const knownIn = (scan: ReturnType<typeof scanBody>) =>
+  'excess' in scan ? 0 : scan.values.filter(({ known }) => known).length;
+
 describe.each(ENDPOINTS)('%s %s', (id, path, model) => {
   const provider = providers.get(id);
   if (!provider) throw new Error(id);
@@ -155,32 +193,44 @@ describe.each(ENDPOINTS)('%s %s', (id, path, model) => {
   const mayLeaveOut = spendOf(provider, path)?.unreadTexts !== undefined;
 
   test('a body without its long texts is planned and sent as the whole body is', () => {
-    let light = 0;
+    let [light, found] = [0, 0];
     fc.assert(
       fc.property(bodyOf(model, path), configs, limits, (text, config, limited) => {
         const rules = config ? compileRules({ config }, dialectOf(provider, path)) : NO_RULES;
         const asked = { grant, target, rules, limited, at: AT };
         const raw = Buffer.from(text);
+        const whole = shown(planRead(raw, 'must', asked, scanBody(raw, 'must', rules.names, MODEST)));
         const scan = scanToPlan(raw, 'must', asked, MODEST);
-        const whole = planRead(raw, 'must', asked, scanBody(raw, 'must', rules.names, MODEST));
-        expect(shown(planRead(raw, 'must', asked, scan))).toEqual(shown(whole));
+        expect(shown(planRead(raw, 'must', asked, scan))).toEqual(whole);
         if (planLight(raw, asked, scan) !== undefined) light++;
+        // For the first time its tools are kept, and for the second they are known.
+        const known = new KnownValues(2 ** 24).of('a');
+        for (const _ of [1, 2]) {
+          const again = scanToPlan(raw, 'must', { ...asked, known }, MODEST);
+          expect(figures(again)).toEqual(figures(scan));
+          expect(shown(planRead(raw, 'must', { ...asked, known }, again))).toEqual(whole);
+          found += knownIn(again);
+        }
       }),
       { numRuns: RUNS },
     );
-    if (mayLeaveOut) expect(light).toBeGreaterThan(RUNS / 20);
+    if (mayLeaveOut) expect(light).toBeGreaterThan(RUNS / 50);
     else expect(light).toBe(0);
+    expect(found).toBeGreaterThan(0);
   });
 
   test('bytes near those of a body are planned, sent and refused alike', () => {
     const change = fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 3 }), fc.nat(3));
     fc.assert(
       fc.property(bodyOf(model, path), fc.array(change, { minLength: 1, maxLength: 2 }), (text, changes) => {
-        const asked = { grant, target, rules: NO_RULES, limited: LIMITED, at: AT };
+        const known = new KnownValues(2 ** 24).of('a');
+        const asked = { grant, target, rules: NO_RULES, limited: LIMITED, at: AT, known };
+        const unchanged = Buffer.from(text);
+        planRead(unchanged, 'must', asked, scanToPlan(unchanged, 'must', asked, MODEST));
         const raw = changes.reduce((bytes: Buffer, [at, to, cut]) => {
           const from = at % (bytes.length + 1);
           return Buffer.concat([bytes.subarray(0, from), to, bytes.subarray(from + cut)]);
-        }, Buffer.from(text));
+        }, unchanged);
         const whole = planRead(raw, 'must', asked, scanBody(raw, 'must', NO_RULES.names, MODEST));
         const light = planRead(raw, 'must', asked, scanToPlan(raw, 'must', asked, MODEST));
         expect(shown(light)).toEqual(shown(whole));

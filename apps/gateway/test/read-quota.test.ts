@@ -77,7 +77,7 @@ const takeTexts = (body: object) => {
     readQuota(() => 0),
     grant,
     bytes,
-    (most) => scanJson(bytes, most, undefined, TEXTS),
+    (most) => scanJson(bytes, most, undefined, { texts: TEXTS }),
   );
   return { bytes, scan };
 };

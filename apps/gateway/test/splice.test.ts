@@ -58,7 +58,9 @@ test.each<[string, (json: JsonObject) => JsonObject, string]>([
 
 test('a body that waits for its admission keeps neither its lists nor the places of its long texts', () => {
   const raw = Buffer.from(`{"list":[{"text":"${'x'.repeat(600)}"}],"n":1}`);
-  const scan = scanJson(raw, undefined, undefined, textPlaces(['list[].text'], { onlyAscii: false }));
+  const scan = scanJson(raw, undefined, undefined, {
+    texts: textPlaces(['list[].text'], { onlyAscii: false }),
+  });
   if ('excess' in scan) throw new Error('it has no bounds');
   expect(scan.texts).toHaveLength(1);
   const json = { list: [{ text: 600n }], n: 1 };

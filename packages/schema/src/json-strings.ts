@@ -44,6 +44,16 @@ export function readString(json: Uint8Array, view: DataView, start: number): Rea
   return { end: Math.min(at, json.length), spared, escapes, unicodeEscapes, isValid };
 }
 
+/** The text of a string with escapes. */
+export function unescaped(text: string): string {
+  try {
+    return JSON.parse(`"${text}"`) as string;
+  } catch {
+    // The text is not valid, and will not be read.
+    return text;
+  }
+}
+
 /** Most strings are so short that to look at each byte takes less time. */
 const NEAR = 32;
 

@@ -1,6 +1,7 @@
-import { endOfShort, readString } from './json-strings.ts';
-import type { Excess, Modesty, NameJudge, Scan } from './scan.ts';
-import { type LongText, longTextOf, placeBelow, type TextPlace, type TextPlaces } from './text-places.ts';
+import { endOfShort, readString, unescaped } from './json-strings.ts';
+import type { Excess, KnownValue, LeftOutParts, Modesty, NameJudge, Scan, TopValue } from './scan.ts';
+import { type BegunValue, Container } from './scan-container.ts';
+import { type LongText, longTextOf, placeBelow, type TextPlace } from './text-places.ts';
 
 /**
  * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone. It then compares each of thousands of
@@ -18,15 +19,15 @@ const FEW_NAMES = 16;
  * Reads a JSON text once, before it is parsed: 64 MiB of `{},` would stop the process for half a minute, and take gigabytes. The time
  * grows with its length alone.
  * @param most its bounds; undefined if it is known to be within them
- * @param texts where it looks for long texts
+ * @param leftOut where it looks for long texts and for values that are known
  */
 export function scanJson<P>(
   json: Uint8Array,
   most: Modesty | undefined,
   judge?: NameJudge<P>,
-  texts?: TextPlaces,
+  leftOut: LeftOutParts = {},
 ): Scan | { readonly excess: Excess } {
-  const scanner = new Scanner(json, most, judge, texts);
+  const scanner = new Scanner(json, most, judge, leftOut);
   return scanner.run() ? scanner.result() : { excess: scanner.excess() };
 }
 
@@ -38,25 +39,6 @@ export function countParts(json: Uint8Array, most: Modesty): number | undefined 
 
 /** Whether a JSON text stays within these bounds and has no very long name. */
 export const isModest = (json: Uint8Array, most: Modesty): boolean => countParts(json, most) !== undefined;
-
-/** An object or list that the scan is within. */
-class Container<P> {
-  isList = false;
-  place: P | undefined = undefined;
-  /** Where it is, as far as long texts may be within it. */
-  textPlace: TextPlace | undefined = undefined;
-  /** Whether a string that comes next is a name. */
-  expectsName = false;
-  /** Elements or members before the one that the scan is at. */
-  index = 0;
-  /** The name of the member that the scan is at. */
-  nameAt = 0;
-  nameEnd = 0;
-  /** Its first name in the list of names that few objects compare. */
-  firstName = 0;
-  /** Its names, once they are many or one has an escape. */
-  names: Set<string> | undefined = undefined;
-}
 
 class Scanner<P> {
   readonly #json: Uint8Array;
@@ -76,7 +58,11 @@ class Scanner<P> {
   #ambiguous: string | undefined;
   /** The string that was read last has an escape. */
   #isEscaped = false;
-  readonly #places: TextPlaces | undefined;
+  readonly #leftOut: LeftOutParts;
+  readonly #values: TopValue[] = [];
+  /** The value at the top that the scan is within, if its name was asked for, and the counts before it. */
+  #begun: BegunValue | undefined;
+  #deepest = 0;
   #view: DataView | undefined;
   /** Where the next backslash is, so that each byte is searched once. */
   #backslash = -1;
@@ -86,10 +72,10 @@ class Scanner<P> {
     json: Uint8Array,
     most: Modesty | undefined,
     judge: NameJudge<P> | undefined,
-    places: TextPlaces | undefined,
+    leftOut: LeftOutParts,
   ) {
     this.#json = json;
-    this.#places = places;
+    this.#leftOut = leftOut;
     const { depth = Number.POSITIVE_INFINITY, parts = Number.POSITIVE_INFINITY } = most ?? {};
     this.#most = { depth, parts, members: most?.members ?? Number.POSITIVE_INFINITY };
     this.#judge = judge;
@@ -109,7 +95,9 @@ class Scanner<P> {
       } else if (byte <= SPACE) this.#spared++;
       else if (byte >= BRACKET_OPEN) {
         if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
-          if (!this.#enter(byte === BRACKET_OPEN)) return false;
+          const known = this.#depth === 1 && this.#leftOut.values ? this.#begin(at) : undefined;
+          if (known) at += known.bytes.length - 1;
+          else if (!this.#enter(byte === BRACKET_OPEN)) return false;
         } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) this.#leave(at);
         else if (byte === SMALL_E) this.#letterE(at);
       } else if (byte === COMMA) {
@@ -122,7 +110,7 @@ class Scanner<P> {
   result(): Scan {
     const [parts, members, ambiguous, texts] = [this.#parts, this.#members, this.#ambiguous, this.#texts];
     const compactBytes = this.#hasExponent ? undefined : this.#json.length - this.#spared;
-    return { parts, compactBytes, members, ambiguous, texts };
+    return { parts, compactBytes, members, ambiguous, texts, values: this.#values };
   }
 
   excess(): Excess {
@@ -139,14 +127,15 @@ class Scanner<P> {
     this.#isEscaped = false;
     const near = endOfShort(json, start);
     if (near !== undefined) return near;
-    const isText = this.#places !== undefined && this.#isText(this.#within);
+    const { texts } = this.#leftOut;
+    const isText = texts !== undefined && this.#isText(this.#within);
     const plain = isText ? undefined : this.#endOfPlain(start);
     if (plain !== undefined) return plain;
     this.#view ??= new DataView(json.buffer, json.byteOffset, json.length);
     const read = readString(json, this.#view, start);
     this.#isEscaped = read.escapes > 0;
     this.#spared += read.spared;
-    const text = isText && this.#places ? longTextOf(json, start, read, this.#places) : undefined;
+    const text = isText ? longTextOf(json, start, read, texts) : undefined;
     if (text) this.#texts.push({ path: this.#stepsHere(), ...text });
     return read.end;
   }
@@ -231,6 +220,7 @@ class Scanner<P> {
     const within = this.#within;
     this.#parts++;
     this.#depth++;
+    if (this.#depth > this.#deepest) this.#deepest = this.#depth;
     if (this.#depth > this.#most.depth || this.#parts > this.#most.parts) return false;
     const known = this.#open[this.#depth];
     const entered = known ?? new Container<P>();
@@ -240,9 +230,43 @@ class Scanner<P> {
     entered.index = 0;
     entered.firstName = this.#spans.length;
     entered.names = undefined;
-    entered.textPlace = this.#depth === 1 ? this.#places?.root : this.#textPlaceBelow(within);
+    entered.textPlace = this.#depth === 1 ? this.#leftOut.texts?.root : this.#textPlaceBelow(within);
     entered.place = this.#depth === 1 ? this.#judge?.root : this.#placeBelow(within);
     return true;
+  }
+
+  /** Begins a value at the top. Returns it if its bytes are known. No text in it is left out, and its names are not judged. */
+  #begin(at: number): KnownValue | undefined {
+    this.#begun = undefined;
+    const within = this.#within;
+    const { name = '' } = this.#members.at(-1) ?? {};
+    if (within.isList || within.expectsName || !this.#leftOut.values?.names.has(name)) return undefined;
+    if (this.#textPlaceBelow(within) || this.#placeBelow(within)) return undefined;
+    const known = this.#leftOut.values.at(this.#json, at);
+    const isWithin = known && known.depth < this.#most.depth && this.#parts + known.parts <= this.#most.parts;
+    if (isWithin) {
+      this.#values.push({ ...known, name, start: at, end: at + known.bytes.length, known });
+      this.#parts += known.parts;
+      this.#spared += known.spared;
+      this.#hasExponent ||= known.hasExponent;
+      return known;
+    }
+    this.#begun = { at, parts: this.#parts, spared: this.#spared, hadExponent: this.#hasExponent };
+    this.#deepest = this.#depth;
+    this.#hasExponent = false;
+    return undefined;
+  }
+
+  #end(end: number): void {
+    if (!this.#begun) return;
+    const { at: start, parts, spared, hadExponent } = this.#begun;
+    this.#values.push({
+      ...{ name: this.#members.at(-1)?.name ?? '', start, end, known: undefined },
+      ...{ parts: this.#parts - parts, spared: this.#spared - spared, hasExponent: this.#hasExponent },
+      depth: this.#deepest - 1,
+    });
+    this.#hasExponent ||= hadExponent;
+    this.#begun = undefined;
   }
 
   #placeBelow({ place, isList, nameAt, nameEnd }: Container<P>): P | undefined {
@@ -255,6 +279,7 @@ class Scanner<P> {
     if (this.#depth === 1) this.#endMember(at);
     this.#spans.length = this.#within.firstName;
     this.#depth--;
+    if (this.#depth === 1) this.#end(at + 1);
   }
 
   #next(at: number): boolean {
@@ -299,15 +324,6 @@ class Scanner<P> {
   #text(at: number, end: number, mayBeEscaped: boolean): string {
     const text = this.#buffer.toString('utf8', at, end);
     return mayBeEscaped && text.includes('\\') ? unescaped(text) : text;
-  }
-}
-
-function unescaped(text: string): string {
-  try {
-    return JSON.parse(`"${text}"`) as string;
-  } catch {
-    // The text is not valid, and will not be read.
-    return text;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { LongText } from './text-places.ts';
+import type { LongText, TextPlaces } from './text-places.ts';
 
 /** The bounds of a JSON text. */
 export type Modesty = {
@@ -46,4 +46,41 @@ export type Scan = {
   readonly ambiguous: string | undefined;
   /** Long texts at the places that were asked for. */
   readonly texts: readonly LongText[];
+  /** The lists and objects of the names that were asked for. */
+  readonly values: readonly TopValue[];
+};
+
+/** A list or an object that a member at the top has. */
+export type TopValue = Figures & {
+  readonly name: string;
+  /** Where its bytes begin and end. */
+  readonly start: number;
+  readonly end: number;
+  /** Its value, if these bytes are known. They were not scanned again. */
+  readonly known: KnownValue | undefined;
+};
+
+/** The figures of a value in a scan. */
+export type Figures = {
+  readonly parts: number;
+  readonly depth: number;
+  /** Bytes that a compact text has not. */
+  readonly spared: number;
+  readonly hasExponent: boolean;
+};
+
+/** A value that was read before. No name of it is ambiguous. */
+export type KnownValue = Figures & { readonly bytes: Uint8Array; readonly value: unknown };
+
+export type KnownValues = {
+  /** The names of members whose values may be known. */
+  readonly names: ReadonlySet<string>;
+  /** The known value whose bytes begin here. */
+  readonly at: (json: Uint8Array, start: number) => KnownValue | undefined;
+};
+
+/** Parts of a JSON text that its reader can do without. */
+export type LeftOutParts = {
+  readonly texts?: TextPlaces | undefined;
+  readonly values?: KnownValues | undefined;
 };

@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { indexLeftOut, lengthLeftOut, readJson, readWithout, scanJson, textPlaces } from '../src/index.ts';
+import {
+  indexLeftOut,
+  lengthLeftOut,
+  readJson,
+  readWithout,
+  scanJson,
+  type TextPlaces,
+  textPlaces,
+} from '../src/index.ts';
 
 const PATHS = ['top', 'list[].content', 'list[].content[].text'];
 const places = {
@@ -8,8 +16,8 @@ const places = {
   ascii: textPlaces(PATHS, { onlyAscii: true }),
 };
 
-function scan(bytes: Uint8Array, texts: Parameters<typeof scanJson>[3]) {
-  const found = scanJson(bytes, undefined, undefined, texts);
+function scan(bytes: Uint8Array, texts: TextPlaces | undefined) {
+  const found = scanJson(bytes, undefined, undefined, { texts });
   if ('excess' in found) throw new Error('it has no bounds');
   return found;
 }
@@ -93,10 +101,11 @@ test('without its long texts a JSON text is valid if it is with them, and all el
   let taken = 0;
   fc.assert(
     fc.property(body, fc.constantFrom(places.all, places.ascii), (bytes, wanted) => {
-      const { texts, ambiguous } = scan(bytes, wanted);
-      fc.pre(ambiguous === undefined);
+      const scanned = scan(bytes, wanted);
+      const { texts } = scanned;
+      fc.pre(scanned.ambiguous === undefined);
       const whole = readJson(bytes)?.value;
-      const light = readWithout(bytes, texts)?.value;
+      const light = readWithout(bytes, scanned)?.value;
       expect(light === undefined).toBe(whole === undefined);
       if (whole === undefined) return;
       taken += texts.length;
@@ -128,13 +137,13 @@ test.each([
     const text = Buffer.from('x'.repeat(700));
     const parts = ['{"top":"', text.subarray(0, at), flaw, text.subarray(at), '"}'];
     const bytes = Buffer.concat(parts.map((each) => Buffer.from(each)));
-    expect(readWithout(bytes, scan(bytes, places.all).texts)).toBeUndefined();
+    expect(readWithout(bytes, scan(bytes, places.all))).toBeUndefined();
   }
 });
 
 test('what was left out is no text to other readers, and cannot be written', () => {
   const bytes = Buffer.from(`{"top":"${'x'.repeat(600)}","n":1}`);
-  const value = readWithout(bytes, scan(bytes, places.all).texts)?.value;
+  const value = readWithout(bytes, scan(bytes, places.all))?.value;
   expect(value).toEqual({ top: 600n, n: 1 });
   expect(() => JSON.stringify(value)).toThrow(TypeError);
 });

@@ -1,6 +1,7 @@
 import type { GrantRef } from '@presign/limits';
 import { type Conditions, isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
+import { KnownValues } from '../json/known-values.ts';
 import { RulesMemory } from './call-rules.ts';
 import { ToolMemory, type ToolRules } from './tool-rules.ts';
 import type { VerifiedGrant } from './verify.ts';
@@ -39,6 +40,7 @@ export type GrantMemory = {
   /** The rules that their policies are compiled to. */
   readonly rules: RulesMemory;
   readonly tools: ToolMemory<ToolRules>;
+  readonly values: KnownValues;
   readonly credentials: LRUCache<string, SealedCredential>;
 };
 
@@ -47,6 +49,7 @@ export const grantMemory = (): GrantMemory => ({
   policies: new LRUCache({ maxSize: POLICIES_BYTES }),
   rules: new RulesMemory(RULES_BYTES),
   tools: new ToolMemory(TOOLS_BYTES),
+  values: new KnownValues(VALUES_BYTES),
   credentials: new LRUCache({
     maxSize: CREDENTIALS_BYTES,
     sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
@@ -58,6 +61,7 @@ const POLICIES_BYTES = 48 * 1024 * 1024;
 /** Room for the rules of as many grants, unless their `config` is long. */
 const RULES_BYTES = 32 * 1024 * 1024;
 const TOOLS_BYTES = 16 * 1024 * 1024;
+const VALUES_BYTES = 24 * 1024 * 1024;
 const CREDENTIALS_BYTES = 16 * 1024 * 1024;
 /** An entry of the memory, without its longest text. */
 const ENTRY_BYTES = 500;

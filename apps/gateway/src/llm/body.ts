@@ -4,15 +4,14 @@ import {
   briefly,
   isJsonObject,
   type JsonObject,
+  type LeftOutParts,
   type LongText,
   type Member,
   type Modesty,
   type Refusal,
   readJson,
-  readWithout,
   type Scan,
   scanJson,
-  type TextPlaces,
 } from '@presign/schema';
 import {
   type Body,
@@ -105,19 +104,12 @@ export const MULTIPART: Refusal = {
 /**
  * Scans the bytes of a body before it is parsed.
  * @param names whose other spellings are refused in a `must` body
- * @param texts that a `must` body may be read without
+ * @param leftOut parts that a `must` body may be read without
  */
-export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty, texts?: TextPlaces) => {
+export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty, leftOut?: LeftOutParts) => {
   const isMust = need === 'must';
-  return scanJson(raw, most, namesJudge(isMust ? names : undefined), isMust ? texts : undefined);
+  return scanJson(raw, most, namesJudge(isMust ? names : undefined), isMust ? leftOut : undefined);
 };
-
-/** The JSON of a body that was scanned, without its long texts. Undefined: it has none, or may be refused. */
-export function readLight(raw: Buffer, scan: ReturnType<typeof scanBody>): Content | undefined {
-  if ('excess' in scan || scan.texts.length === 0 || scan.ambiguous !== undefined) return undefined;
-  const json = readWithout(raw, scan.texts)?.value;
-  return isJsonObject(json) ? { raw, json, scan, leftOut: scan.texts } : undefined;
-}
 
 /** Parses the JSON of a body that was scanned. Only a `must` body can be refused. */
 export function readContent(

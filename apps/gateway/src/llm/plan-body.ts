@@ -58,7 +58,8 @@ export async function planBody(
   const rules = hasRules(policy)
     ? memory.rules.of(grant.id, dialectOf(grant.provider, target.path), () => policy)
     : NO_RULES;
-  const asked = { grant, target, rules, limited: policy, at };
+  const known = memory.values.of(policy.accountId);
+  const asked = { grant, target, rules, limited: policy, at, known };
   if (!isJson || !(raw instanceof Buffer)) {
     const planned = planCall({ ...asked, content: { raw, json: undefined } });
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };

@@ -53,7 +53,7 @@ export function takeWork(
  */
 export function takeAgain(quota: ReadQuota, grant: QuotaOwner, body: Buffer, scan: Scan): boolean {
   quota.take(grant, workOf(body, scan));
-  return isLittle(body, { ...scan, texts: [] });
+  return isLittle(body, { ...scan, texts: [], values: [] });
 }
 
 const workOf = ({ length }: Buffer, scan: Scan | undefined): number =>
@@ -65,8 +65,9 @@ type Scanned = ReturnType<typeof scanJson>;
  * Whether a body takes less than 10 ms to scan, read and plan. Its long texts are only scanned. Text beyond ASCII may have to be
  * normalised, which takes ten times as long. Its words are counted only if the result depends on them.
  */
-function isLittle(body: Buffer, { parts, members, texts }: Scan): boolean {
-  const readBytes = texts.reduce((left, { start, end }) => left - (end - start), body.length);
+function isLittle(body: Buffer, { parts, members, texts, values }: Scan): boolean {
+  const unread = [...texts, ...values.filter(({ known }) => known)];
+  const readBytes = unread.reduce((left, { start, end }) => left - (end - start), body.length);
   const knownUs = body.length * SCAN_US + readBytes * BYTE_US + parts * PART_US + members.length * MEMBER_US;
   const mostWords = Math.floor((LITTLE_US - knownUs) / WORD_US);
   if (mostWords < 0) return false;

@@ -81,6 +81,19 @@ const BMP_MARKS = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
   MARK.test(String.fromCharCode(unit)) ? 1 : 0,
 );
 
+/** The growth of a value as JSON, or of a JSON text. A frozen value is one that calls share: its growth is kept as long as it is. */
+export function grownByRewritingValue(value: unknown): number {
+  if (typeof value === 'string') return grownByRewriting(value);
+  const shared = typeof value === 'object' && value !== null && Object.isFrozen(value) ? value : undefined;
+  const known = shared && GROWN.get(shared);
+  if (known !== undefined) return known;
+  const grown = grownByRewriting(JSON.stringify(value) ?? '');
+  if (shared) GROWN.set(shared, grown);
+  return grown;
+}
+
+const GROWN = new WeakMap<object, number>();
+
 /**
  * Most bytes by which a JSON text can grow when a chat template rewrites it. Templates indent by four spaces (Llama 3.1), write `<>&'`
  * and all beyond ASCII as \uXXXX (`tojson` of Jinja, Python's json.dumps), put a comment mark after each line break, and write numbers

@@ -1,6 +1,6 @@
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import { asUnbounded, below, type Effect, unknownEffect, worse } from './allow-list.ts';
-import { grownByNormalisingAll, grownByRewriting } from './count-text.ts';
+import { grownByNormalisingAll, grownByRewritingValue } from './count-text.ts';
 
 /**
  * The input that one part of a body adds: its effect, and the tokens beyond one for each of its bytes. `extra` is
@@ -54,8 +54,7 @@ export const textShare = (value: unknown): Share => ({
 /** JSON that the provider rewrites for the prompt: tool definitions, arguments, documents. */
 export function rewrittenShare(value: unknown): Share {
   if (value === undefined) return NOTHING;
-  const grown = grownByRewriting(typeof value === 'string' ? value : JSON.stringify(value));
-  return together([textShare(value), { effect: 'harmless', extra: grown }]);
+  return together([textShare(value), { effect: 'harmless', extra: grownByRewritingValue(value) }]);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { LeftOut } from '@presign/schema';
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
-import { grownByNormalisingAll, grownByRewriting } from '../bounds/count-text.ts';
+import { grownByNormalisingAll, grownByRewritingValue } from '../bounds/count-text.ts';
 import { lengthOf } from '../bounds/least-input.ts';
 import { isJsonObject, isText, type JsonObject } from '../json.ts';
 import type { CallFacts, CountTokens, ModelFacts, SavedTokens, Unbounded } from '../spend.ts';
@@ -40,7 +40,7 @@ export function inputOf(
   // All other parts only add tokens.
   if (plain >= most) return plain;
   let grown = 0;
-  for (const value of rewritten()) if (value !== undefined) grown += grownByRewriting(asJson(value));
+  for (const value of rewritten()) if (value !== undefined) grown += grownByRewritingValue(value);
   const normalised = input.normalises ? grownByNormalisingAll(body) : 0;
   return (
     plain +
@@ -142,6 +142,3 @@ function imageOf(part: unknown): string[] {
 /** Bytes of base64 in an image's address; 0 if the address refers to an image elsewhere, because such an address counts as text. */
 const dataBytes = (url: string): number =>
   /^data:[^,]*;base64,([A-Za-z0-9+/=_-]*)$/.exec(url)?.[1]?.length ?? 0;
-
-const asJson = (value: unknown): string =>
-  typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
