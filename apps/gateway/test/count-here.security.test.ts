@@ -136,7 +136,7 @@ test('a call is counted as by a worker that reads all of its body, whether its t
       expect(asked).toEqual([]);
       expect(whole?.inputTokens).toBeLessThanOrEqual(planned.plan.inputTokens);
       compared++;
-      left += counting.here.texts.length;
+      left += counting.here.read().texts.length;
     }),
     { numRuns: RUNS },
   );

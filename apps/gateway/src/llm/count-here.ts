@@ -11,11 +11,13 @@ import { countReply, type planRead } from './plan-read.ts';
 /** A call whose body the event loop may read once more. */
 export type CountedHere = {
   readonly raw: Buffer;
-  /** The long texts of the body. */
-  readonly texts: readonly LongText[];
   readonly accountId: string;
-  /** Plans the call again. */
-  readonly again: (savedOf: SavedOf) => ReturnType<typeof planRead>;
+  readonly read: () => {
+    /** The long texts of the body. */
+    readonly texts: readonly LongText[];
+    /** Plans the call again. */
+    readonly again: (savedOf: SavedOf) => ReturnType<typeof planRead>;
+  };
 };
 
 type Deps = Pick<LlmDeps, 'counts' | 'readQuota' | 'bodyWorkers' | 'bodyMemory'>;
@@ -36,12 +38,12 @@ export async function countHere(
     deps.readQuota.take(grant, workOfMs(performance.now() - began));
     return result;
   };
-  const { planned, encoding, found } = charged(() => lookUp(deps.counts, here));
+  const { planned, encoding, found, again } = charged(() => lookUp(deps.counts, here));
   const unknown = found.filter(({ saved }) => saved === undefined);
   if (!encoding || unknown.length === 0) return countReply(planned);
   if (!(await countUnknown(deps, grant, encoding, unknown))) return undefined;
   let next = 0;
-  return countReply(charged(() => here.again(() => () => found[next++]?.saved ?? 0)));
+  return countReply(charged(() => again(() => () => found[next++]?.saved ?? 0)));
 }
 
 /** A text of a body, as JSON. */
@@ -50,22 +52,23 @@ type Found = { readonly key: string; readonly json: string | Uint8Array; saved: 
 /** Plans a call by the texts that are remembered, and lists all that it counts, in the order in which a plan reads them. */
 function lookUp(counts: CountMemory, here: CountedHere) {
   const found: Found[] = [];
+  const { texts, again } = here.read();
   let of: Encoding | undefined;
-  const planned = here.again((encoding) => {
+  const planned = again((encoding) => {
     of = encoding;
     return (text) => {
-      const json = jsonOf(here, text);
+      const json = jsonOf(here.raw, texts, text);
       const key = keyOfText(here.accountId, encoding, json);
       const saved = counts.get(key);
       found.push({ key, json, saved });
       return saved ?? 0;
     };
   });
-  return { planned, encoding: of, found };
+  return { planned, encoding: of, found, again };
 }
 
 /** The JSON of a text: the bytes of the body, if it was left out. */
-function jsonOf({ raw, texts }: CountedHere, text: string | LeftOut): string | Uint8Array {
+function jsonOf(raw: Buffer, texts: readonly LongText[], text: string | LeftOut): string | Uint8Array {
   if (typeof text === 'string') return JSON.stringify(text);
   const place = texts[indexLeftOut(text)];
   if (!place) throw new Error('a text that was left out has no place');

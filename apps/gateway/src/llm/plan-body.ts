@@ -4,7 +4,7 @@ import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeAgain, takeWork } from '../share/read-quota.ts';
-import type { Arrived, Need } from './body.ts';
+import { type Arrived, MODEST, type Need } from './body.ts';
 import type { CountedHere } from './count-here.ts';
 import { refusedBeta, type Unplannable } from './hold.ts';
 import type { PlanData, PlannedWith, PlanWork } from './large-body.ts';
@@ -71,13 +71,8 @@ export async function planBody(
     // A copy, because the bytes are moved to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));
     const plannedWith = { prices: at.prices, provider: grant.provider };
-    const here: CountedHere | undefined =
-      'excess' in scan || scan.parts > COUNTED_PARTS
-        ? undefined
-        : {
-            ...{ raw, texts: scan.texts, accountId: policy.accountId },
-            again: (savedOf) => planRead(raw, need, { ...asked, savedOf }, scan),
-          };
+    const isCountedHere = 'parts' in scan && scan.parts <= COUNTED_PARTS;
+    const here: CountedHere | undefined = isCountedHere ? countedHere(raw, need, policy, asked) : undefined;
     return { ...planned, counting: { bytes: raw.length, plan: plannedWith, work, here } };
   }
   const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)), grant.provider);
@@ -92,6 +87,23 @@ export async function planBody(
     counting: { bytes, plan: plannedWith, work, here: undefined },
   };
 }
+
+/** It scans the body again, because the places of long texts take up to half of its size while the call waits for its admission. */
+const countedHere = (
+  raw: Buffer,
+  need: Need,
+  { accountId }: Policy,
+  asked: Parameters<typeof scanToPlan>[2],
+): CountedHere => ({
+  ...{ raw, accountId },
+  read: () => {
+    const scan = scanToPlan(raw, need, asked, MODEST);
+    return {
+      texts: 'excess' in scan ? [] : scan.texts,
+      again: (savedOf) => planRead(raw, need, { ...asked, savedOf }, scan),
+    };
+  },
+});
 
 /** So many parts have about a thousand texts, which take 3 ms to look up. */
 const COUNTED_PARTS = 8 * 1024;
