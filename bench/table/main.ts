@@ -82,8 +82,8 @@ async function prepare(): Promise<(id: RowId) => Promise<Turn[]>> {
     limited: await issue(true, LIMITED, ROTATING.few),
     unlimited: await issue(wants('free', 'free256k'), UNLIMITED, ROTATING.few),
     tls: await issue(wants('tls'), OVER_TLS, 100),
-    short32k: await issue(wants('counted32k'), SHORT_32K, 3 * ROTATING.few),
-    short256k: await issue(wants('counted256k'), SHORT_256K, ROTATING.few),
+    short32k: await issue(wants('counted32k'), SHORT_32K, 8 * ROTATING.few),
+    short256k: await issue(wants('counted256k'), SHORT_256K, 3 * ROTATING.few),
   };
   const mcp = wants('mcp')
     ? await services.issue('/v2/mcp-presign', toolServer(services.upstream.port), ROTATING.few)
