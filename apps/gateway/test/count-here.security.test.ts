@@ -6,10 +6,10 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { grantMemory, type Policy } from '../src/grant/policy.ts';
 import type { LlmGrant } from '../src/grant/verify.ts';
 import { countHere } from '../src/llm/count-here.ts';
-import { CountMemory } from '../src/llm/count-memory.ts';
 import type { LargeBodies } from '../src/llm/large-body.ts';
 import { planBody } from '../src/llm/plan-body.ts';
 import { bodyMemory } from '../src/share/body-memory.ts';
+import { CountMemory } from '../src/share/count-memory.ts';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
 
 const RUNS = process.env.TEST_ALL ? 2_000 : 150;

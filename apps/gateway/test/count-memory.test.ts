@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CountMemory, keyOfText } from '../src/llm/count-memory.ts';
+import { CountMemory, keyOfText } from '../src/share/count-memory.ts';
 
 const json = JSON.stringify('a text');
 

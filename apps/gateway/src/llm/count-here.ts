@@ -1,8 +1,8 @@
 import type { Encoding } from '@presign/providers';
 import { indexLeftOut, type LeftOut, type LongText } from '@presign/schema';
 import type { LlmGrant } from '../grant/verify.ts';
+import { type CountMemory, keyOfText } from '../share/count-memory.ts';
 import { workOfMs } from '../share/read-quota.ts';
-import { type CountMemory, keyOfText } from './count-memory.ts';
 import type { SavedOf } from './hold.ts';
 import type { CountReply } from './large-body.ts';
 import type { LlmDeps } from './llm-deps.ts';

@@ -2,9 +2,9 @@ import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { CallDeps } from '../call-deps.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { AccessTokens } from '../mcp/auth/authorize.ts';
+import type { CountMemory } from '../share/count-memory.ts';
 import type { OpenSockets } from '../share/open-sockets.ts';
 import type { Waits } from '../share/waits.ts';
-import type { CountMemory } from './count-memory.ts';
 import type { Disproved } from './disproved.ts';
 import type { LargeBodies } from './large-body.ts';
 

@@ -114,7 +114,7 @@ const SCANNED_BYTES = 2 * 1024 * 1024;
 /** No reader takes an object of more members. */
 const LITTLE = { depth: 200, parts: LITTLE_US / PART_US, members: 10_000 };
 
-/** A part takes at most 2.5 µs to plan, and a byte about 20 ns. A URL's quota is therefore about a third of one core. */
+/** As if a part took 2.5 µs to plan, and a byte 20 ns, more than any takes: a URL's quota is at most about a third of one core. */
 const PART_WORK = 128;
 
 /** 2,048 a second of one URL, and 8,192 at once. */
@@ -124,7 +124,7 @@ const UNSENT_WORK = 64 * 1024;
 
 const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
 /** The work that takes so many ms. */
-export const workOfMs = (ms: number): number => ms * 16 * 1024;
+export const workOfMs = (ms: number): number => (ms / 1_000) * URL_WORK_PER_SECOND;
 /** How many ms of a URL's quota a piece of work takes. */
 export const msOfWork = (work: number): number => (work / URL_WORK_PER_SECOND) * 1_000;
 /** Four seconds' worth at once: a burst of a few of the largest bodies. */

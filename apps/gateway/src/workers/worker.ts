@@ -21,13 +21,13 @@ import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts'
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
 import { isInMemory, piecesOf } from '../http/body.ts';
 import { MODEST, scanBody } from '../llm/body.ts';
-import { CountMemory, keyOfText } from '../llm/count-memory.ts';
 import type { SavedOf } from '../llm/hold.ts';
 import type { CountReply, PlanData, PlanReply, PlanWork, TextsWork } from '../llm/large-body.ts';
 import type { Plan } from '../llm/plan.ts';
 import { bytesRead, countReply, planLight, planWhole, scanToPlan } from '../llm/plan-read.ts';
 import { readMessages } from '../mcp/request/messages.ts';
 import { movable } from '../share/body-memory.ts';
+import { CountMemory, keyOfText } from '../share/count-memory.ts';
 
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
